@@ -1,0 +1,107 @@
+//! The imports whose host side a later release brings: they link, so that guests written today keep working, and answer
+//! `denied` with that reason whatever is granted.
+
+use crate::runtime::GuestState;
+use crate::runtime::contract::astrarium::host::types::Error;
+use crate::runtime::contract::astrarium::host::{agents, context, http, memory, process, skills, tools};
+
+fn later<T>(interface: &str) -> Result<T, Error> {
+    Err(Error::Denied(format!(
+        "this host (astrarium {}) does not offer astrarium:host/{interface} yet; do not retry",
+        env!("CARGO_PKG_VERSION")
+    )))
+}
+
+impl http::Host for GuestState {
+    async fn send(&mut self, _: http::Request) -> Result<http::Response, Error> {
+        later("http")
+    }
+}
+
+impl process::Host for GuestState {
+    async fn run(&mut self, _: process::Command) -> Result<process::Outcome, Error> {
+        later("process")
+    }
+}
+
+impl memory::Host for GuestState {
+    async fn read(&mut self, _: String) -> Result<memory::Entry, Error> {
+        later("memory")
+    }
+
+    async fn write(&mut self, _: memory::Entry) -> Result<String, Error> {
+        later("memory")
+    }
+
+    async fn search(&mut self, _: String, _: u32) -> Result<Vec<memory::Entry>, Error> {
+        later("memory")
+    }
+
+    async fn all(&mut self) -> Result<Vec<memory::Entry>, Error> {
+        later("memory")
+    }
+
+    async fn forget(&mut self, _: String) -> Result<(), Error> {
+        later("memory")
+    }
+}
+
+impl skills::Host for GuestState {
+    async fn all(&mut self) -> Result<Vec<skills::Entry>, Error> {
+        later("skills")
+    }
+
+    async fn load(&mut self, _: String, _: Option<String>, _: Option<u32>) -> Result<skills::Loaded, Error> {
+        later("skills")
+    }
+}
+
+impl context::Host for GuestState {
+    async fn get_usage(&mut self) -> Result<context::Usage, Error> {
+        later("context")
+    }
+
+    async fn compact(&mut self, _: Option<String>) -> Result<context::Compaction, Error> {
+        later("context")
+    }
+}
+
+impl agents::Host for GuestState {
+    async fn run(&mut self, _: agents::Assignment) -> Result<agents::Report, Error> {
+        later("agents")
+    }
+
+    async fn start(&mut self, _: String, _: String, _: Option<String>) -> Result<String, Error> {
+        later("agents")
+    }
+
+    async fn status(&mut self, _: String) -> Result<String, Error> {
+        later("agents")
+    }
+
+    async fn cancel(&mut self, _: String) -> Result<bool, Error> {
+        later("agents")
+    }
+
+    async fn create_teammate(&mut self, _: String, _: String) -> Result<(), Error> {
+        later("agents")
+    }
+
+    async fn send(&mut self, _: String, _: String) -> Result<(), Error> {
+        later("agents")
+    }
+
+    async fn receive(&mut self) -> Result<String, Error> {
+        later("agents")
+    }
+
+    async fn teammates(&mut self) -> Result<String, Error> {
+        later("agents")
+    }
+}
+
+impl tools::Host for GuestState {
+    async fn search(&mut self, _: String, _: u32) -> Result<Vec<tools::Entry>, Error> {
+        later("tools")
+    }
+}

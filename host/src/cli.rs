@@ -1,0 +1,180 @@
+//! The command line: arguments, exit status, and which command does what.
+//!
+//! Standard output holds answers and documents, standard error everything else. Exit status: 0 done, 1 failed, 2 usage
+//! or config, 3 refused by policy, 130 cancelled.
+
+mod chat;
+mod doctor;
+mod log;
+mod plugin;
+mod run;
+mod session;
+mod show;
+mod tool;
+
+use crate::host::{Host, Options};
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+use etcetera::BaseStrategy as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Why the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    Refused = 3,
+    Cancelled = 130,
+}
+
+/// An agent host whose every tool and lifecycle hook is a sandboxed WebAssembly component. Without a command it plays
+/// the demo.
+#[derive(Parser)]
+#[command(name = "astrarium", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Args)]
+struct Global {
+    /// Folder of sessions, plugins and config [default: the XDG data folder]
+    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_HOME")]
+    home: Option<PathBuf>,
+    /// The operator's config [default: astrarium.yaml in the home folder]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A further folder of plugins; may be given several times
+    #[arg(long, global = true, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// The folder that file tools may touch
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+    /// anthropic:NAME, openai:NAME or scripted:FILE
+    #[arg(long, global = true, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answers one prompt
+    Run(run::RunArgs),
+    /// A conversation on the terminal
+    Chat(chat::ChatArgs),
+    /// Plugins: what runs and what each may touch
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
+    /// Tools: lists them, calls one
+    #[command(subcommand)]
+    Tool(tool::ToolCommand),
+    /// Sessions of this home
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Checks toolchain, config, plugins, model and database
+    Doctor(doctor::DoctorArgs),
+    /// Plays the demo: a scripted model, real plugins, real files
+    Demo,
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { Exit::Usage as u8 } else { Exit::Done as u8 });
+        }
+    };
+    // The provider is chosen once for the process; a second choice is refused, and the first stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the async runtime does not start: {error}");
+            return ExitCode::from(Exit::Failed as u8);
+        }
+    };
+    let exit = runtime.block_on(dispatch(cli));
+    // A guest stuck in a system call must not keep the program from ending.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    ExitCode::from(exit as u8)
+}
+
+async fn dispatch(cli: Cli) -> Exit {
+    let opened = async {
+        let options = options(&cli.global)?;
+        log::start(&options.home);
+        Host::open(options).await
+    };
+    let host = match opened.await {
+        Ok(host) => host,
+        Err(error) => return fail(&error, Exit::Usage),
+    };
+    let done = match cli.command {
+        None | Some(Command::Demo) => run::demo(&host).await,
+        Some(Command::Run(args)) => run::run(&host, &args).await,
+        Some(Command::Chat(args)) => chat::chat(&host, &args).await,
+        Some(Command::Plugin(command)) => plugin::plugin(&host, &command),
+        Some(Command::Tool(command)) => tool::tool(&host, &command).await,
+        Some(Command::Session(command)) => session::session(&host, &command),
+        Some(Command::Doctor(args)) => doctor::doctor(&host, &args).await,
+    };
+    done.unwrap_or_else(|error| {
+        let usage = error.downcast_ref::<Usage>().is_some();
+        fail(&error, if usage { Exit::Usage } else { Exit::Failed })
+    })
+}
+
+fn fail(error: &anyhow::Error, exit: Exit) -> Exit {
+    eprintln!("error: {error:#}");
+    exit
+}
+
+/// A mistake of the command line or the config, rather than a failure of the work.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+fn usage(message: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(message.into()))
+}
+
+fn options(global: &Global) -> Result<Options> {
+    let home = match &global.home {
+        Some(home) if !home.as_os_str().is_empty() => home.clone(),
+        _ => etcetera::choose_base_strategy()
+            .context("there is no home folder for this user; name one with --home or ASTRARIUM_HOME")?
+            .data_dir()
+            .join("astrarium"),
+    };
+    Ok(Options {
+        home,
+        config: global.config.clone(),
+        plugins: global.plugins.clone(),
+        workspace: global.workspace.clone(),
+        share: share()?,
+        model: global.model.clone(),
+    })
+}
+
+/// What ships lies in `../share/astrarium` beside the program's own folder; `ASTRARIUM_SHARE` names another.
+fn share() -> Result<PathBuf> {
+    if let Some(share) = std::env::var_os("ASTRARIUM_SHARE").filter(|share| !share.is_empty()) {
+        return Ok(share.into());
+    }
+    let program = std::env::current_exe().context("the program does not know where it is; set ASTRARIUM_SHARE")?;
+    let folder = program.parent().and_then(|folder| folder.parent()).context("the program lies in no folder")?;
+    Ok(folder.join("share/astrarium"))
+}

@@ -1,0 +1,128 @@
+//! `doctor`: one line for each thing that a working Astrarium needs, with the cure where it is missing.
+
+use super::Exit;
+use super::show::print_line;
+use crate::host::Host;
+use crate::plugin::State;
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a model's server may take to answer before it counts as unreachable.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Args)]
+pub(super) struct DoctorArgs {
+    /// An array on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// One check.
+#[derive(Serialize)]
+struct Check {
+    what: &'static str,
+    ok: bool,
+    /// A missing toolchain keeps nobody from running plugins that are built.
+    optional: bool,
+    said: String,
+}
+
+pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
+    let checks = vec![toolchain(), config(host), plugins(host), model(host).await, database(host)];
+    if args.json {
+        print_line(&serde_json::to_string_pretty(&checks)?);
+    } else {
+        for check in &checks {
+            let mark = match (check.ok, check.optional) {
+                (true, _) => "✓",
+                (false, true) => "-",
+                (false, false) => "✗",
+            };
+            print_line(&format!("{mark} {:<10} {}", check.what, check.said));
+        }
+    }
+    let healthy = checks.iter().all(|check| check.ok || check.optional);
+    Ok(if healthy { Exit::Done } else { Exit::Failed })
+}
+
+fn toolchain() -> Check {
+    let version = Command::new("rustc").arg("--version").output().ok().filter(|output| output.status.success());
+    let target = Command::new("rustc").args(["--print", "sysroot"]).output().ok().is_some_and(|output| {
+        let sysroot = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        std::path::Path::new(&sysroot).join("lib/rustlib/wasm32-wasip2").is_dir()
+    });
+    let (ok, said) = match (version, target) {
+        (None, _) => (false, "no rustc; only needed to build plugins in Rust".to_owned()),
+        (Some(output), true) => {
+            (true, format!("{} with wasm32-wasip2", String::from_utf8_lossy(&output.stdout).trim()))
+        }
+        (Some(output), false) => (
+            false,
+            format!(
+                "{} without wasm32-wasip2, needed to build plugins in Rust: rustup target add wasm32-wasip2",
+                String::from_utf8_lossy(&output.stdout).trim()
+            ),
+        ),
+    };
+    Check { what: "toolchain", ok, optional: true, said }
+}
+
+fn config(host: &Host) -> Check {
+    // A config that does not read never gets here: the host does not open.
+    let path = host.options.config_path();
+    let said = match path.exists() {
+        true => format!("{} with {} grants", path.display(), host.config.grants.len()),
+        false => format!("{} is absent, defaults are in force", path.display()),
+    };
+    Check { what: "config", ok: true, optional: false, said }
+}
+
+fn plugins(host: &Host) -> Check {
+    let snapshot = host.registry.snapshot();
+    let count = |state| snapshot.plugins.iter().filter(|plugin| plugin.state == state).count();
+    let mut said = format!(
+        "{} live, {} waiting, {} disabled, {} failed",
+        count(State::Live),
+        count(State::Waiting),
+        count(State::Disabled),
+        count(State::Failed)
+    );
+    let wrong = snapshot.plugins.iter().find_map(|plugin| plugin.error.as_ref().map(|error| (&plugin.name, error)));
+    if let Some((name, error)) = wrong {
+        said.push_str(&format!("; {name}: {error}"));
+    }
+    if snapshot.plugins.is_empty() {
+        said =
+            format!("none found; they ship in {}, run `cargo xtask run` to build them", host.options.share.display());
+    }
+    let ok = wrong.is_none() && count(State::Failed) == 0 && !snapshot.plugins.is_empty();
+    Check { what: "plugins", ok, optional: false, said }
+}
+
+async fn model(host: &Host) -> Check {
+    let (choice, _) = host.choice();
+    let (ok, said) = match host.model() {
+        Err(error) => (false, format!("{error:#}")),
+        Ok(model) => match tokio::time::timeout(PATIENCE, model.check()).await {
+            Ok(Ok(said)) => (true, format!("{}: {said} ({})", model.name(), choice.rule)),
+            Ok(Err(error)) => (false, format!("{}: {error}", model.name())),
+            Err(_) => {
+                (false, format!("{} did not answer within {} s; check the base URL", model.name(), PATIENCE.as_secs()))
+            }
+        },
+    };
+    Check { what: "model", ok, optional: false, said }
+}
+
+fn database(host: &Host) -> Check {
+    let path = host.store.path().display();
+    let (ok, said) = match host.store.check() {
+        Ok(said) if said == "ok" => (true, format!("{path} is whole")),
+        Ok(said) => (false, format!("{path} is damaged: {said}; move it away and start anew")),
+        Err(error) => (false, error.to_string()),
+    };
+    Check { what: "database", ok, optional: false, said }
+}

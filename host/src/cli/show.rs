@@ -1,0 +1,167 @@
+//! How a run looks: text for people, one JSON document, or a JSON line for each event.
+
+use crate::event::{Event, Finished, Outcome, Sink};
+use crate::transcript::CallStatus;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The shape of what a run prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    /// The answer as it streams; calls on standard error
+    Text,
+    /// One document when the run has ended
+    Json,
+    /// One line for each event
+    StreamJson,
+}
+
+/// A printer of events, and the calls it has seen.
+pub(super) struct Printer {
+    output: Output,
+    state: Mutex<State>,
+    spinner: ProgressBar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the last thing on standard output was a piece of an answer without a line end.
+    open_line: bool,
+    finished: Vec<Finished>,
+}
+
+impl Printer {
+    pub(super) fn new(output: Output) -> Arc<Self> {
+        let spinner = ProgressBar::new_spinner();
+        // A spinner is for people who wait: none in a pipe, none where JSON is asked for.
+        if output != Output::Text || !std::io::stderr().is_terminal() {
+            spinner.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            spinner.set_style(style);
+        }
+        Arc::new(Self { output, state: Mutex::default(), spinner })
+    }
+
+    /// Where a turn sends its events.
+    pub(super) fn sink(self: &Arc<Self>) -> Arc<Sink> {
+        let printer = self.clone();
+        Arc::new(move |event| printer.show(&event))
+    }
+
+    fn show(&self, event: &Event) {
+        match self.output {
+            Output::Text => self.show_text(event),
+            Output::StreamJson => print_line(&serde_json::to_string(event).unwrap_or_default()),
+            Output::Json => {
+                if let Event::CallFinished(finished) = event {
+                    self.state().finished.push(finished.clone());
+                }
+            }
+        }
+    }
+
+    fn show_text(&self, event: &Event) {
+        match event {
+            Event::Started { .. } => self.wait("thinking"),
+            Event::Text { text } => {
+                self.spinner.finish_and_clear();
+                let mut out = std::io::stdout().lock();
+                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                self.state().open_line = !text.ends_with('\n');
+            }
+            Event::Thinking { .. } => self.wait("thinking"),
+            Event::CallStarted { tool, .. } => self.wait(tool),
+            Event::CallFinished(finished) => self.note(&call_lines(finished)),
+            Event::Progress { plugin, fraction, message } => {
+                let percent = fraction.map(|fraction| format!(" {:.0} %", fraction * 100.0)).unwrap_or_default();
+                self.wait(&format!("{plugin}{percent} {message}"));
+            }
+            Event::Step { .. } => self.wait("thinking"),
+            Event::Notice { text } => self.note(&format!("! {text}")),
+            Event::Done(_) => {
+                self.spinner.finish_and_clear();
+                self.end_line();
+            }
+        }
+    }
+
+    fn wait(&self, message: &str) {
+        if self.spinner.is_hidden() {
+            return;
+        }
+        self.end_line();
+        self.spinner.reset();
+        self.spinner.enable_steady_tick(Duration::from_millis(100));
+        self.spinner.set_message(message.to_owned());
+    }
+
+    fn note(&self, text: &str) {
+        self.end_line();
+        self.spinner.suspend(|| eprintln!("{text}"));
+    }
+
+    fn end_line(&self) {
+        if std::mem::take(&mut self.state().open_line) {
+            self.spinner.suspend(|| print_line(""));
+        }
+    }
+
+    /// Ends a run: the document of `--output json`, or the failure in words.
+    pub(super) fn finish(&self, outcome: &Outcome) {
+        if self.output == Output::Json {
+            let calls = std::mem::take(&mut self.state().finished);
+            let mut document = json!(outcome);
+            document["calls"] = json!(calls);
+            print_line(&document.to_string());
+        }
+        if let Some(error) = &outcome.error {
+            eprintln!("error: {error}");
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Prints a line on standard output. A reader that went away is no failure of ours.
+pub(super) fn print_line(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// A call that has ended: tool, plugin, version, time, outcome, and the first lines of what it answered.
+pub(super) fn call_lines(finished: &Finished) -> String {
+    let (mark, word) = match finished.status {
+        CallStatus::Ok => ("✓", "ok"),
+        CallStatus::Failed => ("✗", "failed"),
+        CallStatus::Refused => ("⊘", "refused"),
+    };
+    let who = match finished.plugin.is_empty() {
+        true => "no plugin".to_owned(),
+        false => format!("{}@{}", finished.plugin, finished.digest.get(..12).unwrap_or_default()),
+    };
+    let time = finished.duration_us as f64 / 1000.0;
+    let mut text = format!("{mark} {}  {who}  {time:.2} ms  {word}", finished.tool);
+    let shown: Vec<&str> = finished.output.lines().take(LINES).collect();
+    for line in &shown {
+        let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').take(WIDTH).collect();
+        text.push_str(&format!("\n  │ {line}"));
+    }
+    let more = finished.output.lines().count().saturating_sub(shown.len());
+    if more > 0 {
+        text.push_str(&format!("\n  │ … {more} more lines"));
+    }
+    text
+}
+
+/// Lines of a result that people see; the model reads all of it.
+const LINES: usize = 12;
+
+/// Characters of such a line.
+const WIDTH: usize = 160;

@@ -1,0 +1,213 @@
+//! The operator's files: `astrarium.yaml`, the shipped policy, and which plugins are switched off.
+//!
+//! The config is the one in the home folder or the one named by `--config`, never one found in a workspace: a cloned
+//! repository must not grant itself anything. Errors name the file and the place.
+
+use crate::grant::Capabilities;
+use crate::limits::Limits;
+use crate::plugin::GrantRule;
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+/// `astrarium.yaml`. Every key may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The model, as `wire:name`.
+    pub model: Option<String>,
+    /// `zh` or `en`; else the locale decides.
+    pub language: Option<String>,
+    /// Steps a turn may take.
+    pub max_steps: Option<u32>,
+    /// Limit of an answer, in tokens.
+    pub max_output_tokens: Option<u32>,
+    /// Limits of guests.
+    pub limits: Limits,
+    /// What plugins may do.
+    #[serde(deserialize_with = "grants")]
+    pub grants: Vec<GrantRule>,
+    /// Settings of single plugins, by name.
+    pub plugins: BTreeMap<String, PluginConfig>,
+}
+
+/// Settings of one plugin.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PluginConfig {
+    /// Values behind its `config` import, over the manifest's defaults.
+    pub config: Map<String, Value>,
+}
+
+/// The shipped default policy.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    #[serde(deserialize_with = "grants")]
+    grants: Vec<GrantRule>,
+}
+
+/// `plugin-state.json` in the home folder, written by `plugin enable` and `plugin disable`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PluginState {
+    disabled: BTreeSet<String>,
+}
+
+/// File name of the switched-off list in the home folder.
+pub const PLUGIN_STATE: &str = "plugin-state.json";
+
+/// Bytes of an operator's file; the YAML reader has bounds of its own inside.
+const LIMIT: u64 = 1 << 20;
+
+impl Config {
+    /// Reads the config. An absent file is the default one unless it was named on the command line.
+    pub fn load(path: &Path, named: bool) -> Result<Self> {
+        let Some(text) = read(path, named)? else { return Ok(Self::default()) };
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let config: Config = serde_saphyr::from_str(&text)
+            .map_err(|error| anyhow!("{}: {}", path.display(), one_line(&error.to_string())))?;
+        if let Some(field) = config.limits.zero_field() {
+            bail!("{}: limits: {field}: must be at least 1; leave it out for the default", path.display());
+        }
+        if config.max_steps == Some(0) {
+            bail!("{}: max_steps: must be at least 1", path.display());
+        }
+        if config.max_output_tokens == Some(0) {
+            bail!("{}: max_output_tokens: must be at least 1", path.display());
+        }
+        if let Some(other) = config.language.as_deref().filter(|language| !matches!(*language, "zh" | "en")) {
+            bail!("{}: language: {other:?} is none of zh, en", path.display());
+        }
+        Ok(config)
+    }
+}
+
+/// Grants that ship with Astrarium; none where it runs without its share folder.
+pub fn policy(share: &Path) -> Result<Vec<GrantRule>> {
+    let path = share.join("policy.yaml");
+    let Some(text) = read(&path, false)? else { return Ok(Vec::new()) };
+    let policy: Policy = serde_saphyr::from_str(&text)
+        .map_err(|error| anyhow!("{}: {}", path.display(), one_line(&error.to_string())))?;
+    Ok(policy.grants)
+}
+
+/// Plugins that are switched off.
+pub fn disabled(home: &Path) -> Result<BTreeSet<String>> {
+    let path = home.join(PLUGIN_STATE);
+    let Some(text) = read(&path, false)? else { return Ok(BTreeSet::new()) };
+    let state: PluginState = serde_json::from_str(&text)
+        .with_context(|| format!("{} does not read; mend it, or remove it to enable every plugin", path.display()))?;
+    Ok(state.disabled)
+}
+
+/// Switches a plugin on or off, by an atomic replacement of the file that running hosts watch.
+pub fn set_disabled(home: &Path, plugin: &str, off: bool) -> Result<()> {
+    let mut state = PluginState { disabled: disabled(home)? };
+    match off {
+        true => state.disabled.insert(plugin.to_owned()),
+        false => state.disabled.remove(plugin),
+    };
+    let path = home.join(PLUGIN_STATE);
+    let failed = || format!("cannot write {}; check that the home folder is writable", path.display());
+    let mut file = tempfile::NamedTempFile::new_in(home).with_context(failed)?;
+    serde_json::to_writer_pretty(&mut file, &state).with_context(failed)?;
+    file.write_all(b"\n").with_context(failed)?;
+    file.persist(&path).with_context(failed)?;
+    Ok(())
+}
+
+fn read(path: &Path, must_exist: bool) -> Result<Option<String>> {
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
+        Err(error) => bail!("cannot read {}: {error}", path.display()),
+    };
+    if !meta.is_file() || meta.len() > LIMIT {
+        bail!("{} is not a regular file of at most {LIMIT} bytes", path.display());
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {} as UTF-8 text", path.display()))?;
+    Ok(Some(text))
+}
+
+fn one_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// A grant is `plugin`, perhaps `digest`, and capabilities. Taken apart here, since serde's flatten would let unknown
+/// keys through, and a misspelt capability must be an error.
+fn grants<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<GrantRule>, D::Error> {
+    let entries = Option::<Vec<Map<String, Value>>>::deserialize(deserializer)?.unwrap_or_default();
+    entries.into_iter().map(|entry| grant(entry).map_err(serde::de::Error::custom)).collect()
+}
+
+fn grant(mut entry: Map<String, Value>) -> Result<GrantRule, String> {
+    let Some(Value::String(plugin)) = entry.shift_remove("plugin") else {
+        return Err("grants: an entry names no plugin; begin it with plugin: NAME".into());
+    };
+    let digest = match entry.shift_remove("digest") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => {
+            let hex = text.strip_prefix("sha256:").unwrap_or(&text).to_ascii_lowercase();
+            if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(format!("grants: {plugin}: digest: {text:?} is no sha256:… of 64 hex digits"));
+            }
+            Some(hex)
+        }
+        Some(other) => return Err(format!("grants: {plugin}: digest: {other} is no text")),
+    };
+    let capabilities: Capabilities =
+        serde_json::from_value(Value::Object(entry)).map_err(|error| format!("grants: {plugin}: {error}"))?;
+    Ok(GrantRule { plugin, digest, capabilities })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(text: &str, expected: Expect) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("astrarium.yaml");
+        fs::write(&path, text).unwrap();
+        let shown = match Config::load(&path, true) {
+            Ok(config) => format!("{:?} {:?}", config.model, config.grants),
+            Err(error) => error.to_string().replace(&folder.path().display().to_string(), "…"),
+        };
+        expected.assert_eq(&shown);
+    }
+
+    #[test]
+    fn an_empty_config_is_the_default() {
+        check("\n", expect!["None []"]);
+    }
+
+    #[test]
+    fn a_misspelt_capability_is_an_error_and_no_grant() {
+        check("grants:\n- { plugin: a, kvs: true }\n", expect![[""]]);
+    }
+
+    #[test]
+    fn a_zero_limit_is_refused() {
+        check(
+            "limits: { tool_ms: 0 }\n",
+            expect!["…/astrarium.yaml: limits: tool_ms: must be at least 1; leave it out for the default"],
+        );
+    }
+
+    #[test]
+    fn a_duplicate_key_is_an_error() {
+        check("model: a\nmodel: b\n", expect![[""]]);
+    }
+
+    #[test]
+    fn a_negative_limit_is_an_error() {
+        check("limits: { tool_ms: -1 }\n", expect![[""]]);
+    }
+}

@@ -1,0 +1,136 @@
+//! What happens in a turn, as it happens: the one stream that every street (terminal, JSON, later HTTP) shows.
+
+use crate::transcript::CallStatus;
+use crate::transcript::Usage;
+use serde::Serialize;
+use serde_json::Value;
+
+/// One thing that happened. Serialised as a line of `--output stream-json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// A run begins.
+    Started {
+        /// Session id.
+        session: String,
+        /// Whether an earlier session goes on.
+        resumed: bool,
+        /// The model that answers.
+        model: String,
+    },
+    /// More text of the answer.
+    Text {
+        /// The piece.
+        text: String,
+    },
+    /// More of the model's reasoning.
+    Thinking {
+        /// The piece.
+        text: String,
+    },
+    /// A call is about to run.
+    CallStarted {
+        /// Id of the call.
+        id: String,
+        /// Tool name.
+        tool: String,
+        /// Arguments as the model wrote them.
+        input: Value,
+    },
+    /// A call has ended.
+    CallFinished(Finished),
+    /// A guest says how far it is.
+    Progress {
+        /// Plugin name.
+        plugin: String,
+        /// From 0 to 1, where it is known.
+        fraction: Option<f32>,
+        /// In a few words.
+        message: String,
+    },
+    /// A step has ended.
+    Step {
+        /// Its number, from 1.
+        step: u32,
+        /// What its answer cost.
+        usage: Usage,
+    },
+    /// Something the user should know.
+    Notice {
+        /// One line.
+        text: String,
+    },
+    /// The run has ended.
+    Done(Outcome),
+}
+
+/// A call that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finished {
+    /// Id of the call.
+    pub id: String,
+    /// Tool name.
+    pub tool: String,
+    /// Plugin that answered; empty when none did.
+    pub plugin: String,
+    /// SHA-256 of its component.
+    pub digest: String,
+    /// How it ended.
+    pub status: CallStatus,
+    /// Why, when it was refused or failed: one line.
+    pub reason: Option<String>,
+    /// Wall time of the guest's call, in microseconds.
+    pub duration_us: u64,
+    /// What the model reads of it.
+    pub output: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Session id.
+    pub session: String,
+    /// Why it ended.
+    pub reason: EndReason,
+    /// The answer; empty when there is none.
+    pub answer: String,
+    /// Steps it took.
+    pub steps: u32,
+    /// Tool calls it made.
+    pub tool_calls: u32,
+    /// How many of them were refused by a hook or a rule.
+    pub refused_calls: u32,
+    /// What all its answers cost.
+    pub usage: Usage,
+    /// What went wrong, when it failed.
+    pub error: Option<String>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndReason {
+    /// The model answered.
+    Done,
+    /// The step limit was reached; there is an answer that says so.
+    StepLimit,
+    /// The user cancelled it.
+    Cancelled,
+    /// Something failed.
+    Failed,
+}
+
+impl EndReason {
+    /// In the contract's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndReason::Done => "done",
+            EndReason::StepLimit => "step-limit",
+            EndReason::Cancelled => "cancelled",
+            EndReason::Failed => "failed",
+        }
+    }
+}
+
+/// Where events go. Called from the turn's own task, in order; progress may come from a guest's thread.
+pub type Sink = dyn Fn(Event) + Send + Sync;

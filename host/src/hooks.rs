@@ -1,0 +1,229 @@
+//! The pipeline of hooks: those of one event run one after another in their order, and their answers are folded.
+//!
+//! Gates and mutators fail closed: an error, a trap or a time-out refuses the call or withholds the result. Observers
+//! fail alone: their error is logged and the work goes on; three failures in a session retire one for that session.
+//! Each function is called exactly once for its event, by `turn` or `tool_call`, and from nowhere else.
+
+use crate::context::CallContext;
+use crate::event::EndReason;
+use crate::fold::Verdict;
+use crate::plugin::{Plugin, Registry, Snapshot};
+use crate::runtime::{Answer, Guest, GuestEnv, Loaded, StepFigures, ToolAnswer};
+use crate::transcript::Part;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Characters of a reason that the model sees: short and plain.
+const REASON: usize = 600;
+
+/// Failures in a session after which an observer is left out for its rest.
+const FAILURES: u32 = 3;
+
+/// The hooks of one session.
+pub struct Hooks {
+    registry: Arc<Registry>,
+    failures: Mutex<BTreeMap<String, u32>>,
+}
+
+/// When and for whom hooks of a call run.
+#[derive(Clone, Copy)]
+pub struct Moment<'a> {
+    /// The plugins that the call captured.
+    pub snapshot: &'a Snapshot,
+    /// Where in the work it stands.
+    pub context: &'a CallContext,
+    /// Cancels it.
+    pub cancel: &'a CancellationToken,
+}
+
+/// The call that hooks judge.
+pub struct Judged<'a> {
+    /// Tool name.
+    pub tool: &'a str,
+    /// Whether a call changes nothing.
+    pub read_only: bool,
+    /// Plugin that answers it.
+    pub plugin: &'a str,
+    /// SHA-256 of its component.
+    pub digest: &'a str,
+}
+
+impl Hooks {
+    /// Hooks of the plugins in `registry`, for one session.
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, failures: Mutex::default() }
+    }
+
+    /// Texts for the model, in hook order, and whether unfinished tasks are to be recalled.
+    pub async fn session_start(
+        &self,
+        context: &CallContext,
+        cancel: &CancellationToken,
+        resumed: bool,
+        model: &str,
+        open_tasks: u32,
+    ) -> (Vec<String>, bool) {
+        let snapshot = self.registry.snapshot();
+        let (mut texts, mut recovery) = (Vec::new(), true);
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.session_start.is_some()) {
+            let guest = self.guest(loaded, env, context, cancel);
+            let answer = self.registry.runtime().session_start(guest, resumed, model, open_tasks);
+            if let Some(answer) = self.observe("session-start", plugin, answer).await {
+                texts.extend(answer.context.filter(|text| !text.trim().is_empty()));
+                recovery &= answer.task_recovery;
+            }
+        }
+        (texts, recovery)
+    }
+
+    /// The verdict of all gates on a call. A gate that cannot judge refuses.
+    pub async fn pre_tool_use(&self, at: Moment<'_>, call: &Judged<'_>, input: Value) -> Verdict {
+        let Moment { snapshot, context, cancel } = at;
+        let mut verdict = Verdict::new(input);
+        if let Some((gate, reason)) = snapshot.broken_gates.first() {
+            verdict.block = Some((
+                gate.clone(),
+                bounded(&format!(
+                    "the gate {gate} cannot judge calls, so all are refused until an operator mends or disables it: {reason}"
+                )),
+            ));
+            return verdict;
+        }
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.pre_tool_use.is_some()) {
+            let guest = self.guest(loaded, env, context, cancel);
+            let target = (call.plugin, call.digest);
+            let answer =
+                self.registry.runtime().pre_tool_use(guest, call.tool, &verdict.input, call.read_only, target).await;
+            let goes_on = match answer {
+                Ok((Ok(judgement), _)) => verdict.fold(&plugin.name, judgement),
+                failed => {
+                    let reason = failure(failed);
+                    tracing::warn!(
+                        plugin = plugin.name,
+                        hook = "pre-tool-use",
+                        "the gate failed, the call is refused: {reason}"
+                    );
+                    verdict.block = Some((
+                        plugin.name.clone(),
+                        format!("the gate {} failed, so the call is refused: {reason}", plugin.name),
+                    ));
+                    false
+                }
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        if let Some((_, reason)) = &mut verdict.block {
+            *reason = bounded(reason);
+        }
+        verdict
+    }
+
+    /// The result as the model will see it. A mutator that fails withholds it.
+    pub async fn post_tool_use(
+        &self,
+        at: Moment<'_>,
+        tool: &str,
+        input: &Value,
+        mut result: ToolAnswer,
+        duration: Duration,
+    ) -> ToolAnswer {
+        let Moment { snapshot, context, cancel } = at;
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.post_tool_use.is_some()) {
+            let guest = self.guest(loaded, env, context, cancel);
+            match self.registry.runtime().post_tool_use(guest, tool, input, &result, duration).await {
+                Ok((Ok(None), _)) => {}
+                Ok((Ok(Some(other)), _)) => result = other,
+                failed => {
+                    let reason = failure(failed);
+                    tracing::warn!(plugin = plugin.name, hook = "post-tool-use", "the result is withheld: {reason}");
+                    let text = bounded(&format!(
+                        "the call ran, but its result is withheld, since the hook {} failed: {reason}",
+                        plugin.name
+                    ));
+                    return ToolAnswer { parts: vec![Part::Text { text }], is_error: true };
+                }
+            }
+        }
+        result
+    }
+
+    /// Tells the observers of a step.
+    pub async fn step_complete(&self, context: &CallContext, cancel: &CancellationToken, figures: StepFigures) {
+        let snapshot = self.registry.snapshot();
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.step_complete.is_some()) {
+            let guest = self.guest(loaded, env, context, cancel);
+            let answer = self.registry.runtime().step_complete(guest, figures);
+            self.observe("step-complete", plugin, answer).await;
+        }
+    }
+
+    /// Tells the observers that a run has ended.
+    pub async fn session_stop(&self, context: &CallContext, reason: EndReason, steps: u32, tool_calls: u32) {
+        let snapshot = self.registry.snapshot();
+        // Of its own: a cancelled run still stops in order.
+        let cancel = CancellationToken::new();
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.session_stop.is_some()) {
+            let guest = self.guest(loaded, env, context, &cancel);
+            let answer = self.registry.runtime().session_stop(guest, reason, steps, tool_calls);
+            self.observe("session-stop", plugin, answer).await;
+        }
+    }
+
+    fn guest<'a>(
+        &'a self,
+        loaded: &'a Arc<Loaded>,
+        env: &'a Arc<GuestEnv>,
+        context: &'a CallContext,
+        cancel: &'a CancellationToken,
+    ) -> Guest<'a> {
+        Guest { loaded, env, context, services: self.registry.services(), cancel }
+    }
+
+    /// Runs an observer unless it has retired; its failure is logged and counted.
+    async fn observe<T>(&self, hook: &str, plugin: &Plugin, call: impl Future<Output = Answer<T>>) -> Option<T> {
+        let key = plugin.name.clone();
+        let so_far = self.failures().get(&key).copied().unwrap_or(0);
+        if so_far >= FAILURES {
+            return None;
+        }
+        match call.await {
+            Ok((Ok(value), _)) => Some(value),
+            failed => {
+                let reason = failure(failed);
+                tracing::warn!(plugin = plugin.name, hook, "the hook failed: {reason}");
+                if so_far + 1 == FAILURES {
+                    tracing::warn!(
+                        plugin = plugin.name,
+                        "failed {FAILURES} times and is left out for the rest of the session"
+                    );
+                }
+                self.failures().insert(key, so_far + 1);
+                None
+            }
+        }
+    }
+
+    fn failures(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u32>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failure<T>(answer: Answer<T>) -> String {
+    match answer {
+        Ok((Err(reason), _)) => bounded(&reason),
+        Err(error) => bounded(&error.to_string()),
+        Ok((Ok(_), _)) => String::new(),
+    }
+}
+
+fn bounded(reason: &str) -> String {
+    match reason.char_indices().nth(REASON) {
+        Some((at, _)) => format!("{}…", &reason[..at]),
+        None => reason.to_owned(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The host, put together: folders, config, store, runtime, registry and model. The one place that knows all of them.
+
+use crate::config::{self, Config};
+use crate::event::{Event, Sink};
+use crate::model::select::{Choice, Endpoints};
+use crate::model::{Model, scripted::Scripted, select};
+use crate::plugin::{PluginRoot, Registry, Settings};
+use crate::prompt::Language;
+use crate::runtime::{Runtime, Services};
+use crate::session::{Parts, Session};
+use crate::store::{NewSession, Store};
+use anyhow::{Context as _, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Where things are and what the command line said of them.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// State of this user: database, config, plugins, caches.
+    pub home: PathBuf,
+    /// The config, when it was named.
+    pub config: Option<PathBuf>,
+    /// Further plugin folders.
+    pub plugins: Vec<PathBuf>,
+    /// What the file tools may touch.
+    pub workspace: PathBuf,
+    /// What ships: plugins, policy, demo.
+    pub share: PathBuf,
+    /// The model, when it was named.
+    pub model: Option<String>,
+}
+
+/// The host of one process.
+pub struct Host {
+    /// Where things are.
+    pub options: Options,
+    /// What the operator's file said at the start.
+    pub config: Config,
+    /// Where sessions are recorded.
+    pub store: Arc<Store>,
+    /// Where plugins are.
+    pub registry: Arc<Registry>,
+    /// What the first look at the plugin folders found, a line each.
+    pub problems: Vec<String>,
+    relay: Arc<Relay>,
+}
+
+/// Sends the guests' progress to whoever shows the run that is under way.
+#[derive(Default)]
+struct Relay(RwLock<Option<Arc<Sink>>>);
+
+impl Relay {
+    fn send(&self, event: Event) {
+        let sink = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(sink) = sink {
+            sink(event);
+        }
+    }
+}
+
+/// Limit of an answer where the config says nothing, in tokens: long enough for a file, short of every model's own.
+const MAX_OUTPUT_TOKENS: u32 = 8_192;
+
+impl Host {
+    /// Opens the home folder and loads the plugins.
+    pub async fn open(mut options: Options) -> Result<Self> {
+        make_home(&options.home)?;
+        options.home = canonical(&options.home, "the home folder")?;
+        options.workspace = canonical(&options.workspace, "the workspace")?;
+        if !options.workspace.is_dir() {
+            bail!("the workspace {} is not a folder; name one with --workspace", options.workspace.display());
+        }
+        let config = Config::load(&options.config_path(), options.config.is_some())?;
+        keep_out(&options)?;
+        let store = Arc::new(Store::open(&options.home.join("astrarium.db"))?);
+        let relay = Arc::new(Relay::default());
+        let progress = {
+            let relay = relay.clone();
+            move |plugin: &str, fraction: Option<f32>, message: &str| {
+                let (plugin, message) = (plugin.to_owned(), message.to_owned());
+                relay.send(Event::Progress { plugin, fraction, message });
+            }
+        };
+        let services = Services { store: store.clone(), progress: Arc::new(progress) };
+        let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.home.join("cache/compiled"))?);
+        let settings = settings(&options, &config)?;
+        let registry = Arc::new(Registry::new(runtime, services, settings));
+        let problems = registry.refresh().await;
+        Ok(Self { options, config, store, registry, problems, relay })
+    }
+
+    /// Shows the guests' progress in `sink` from now on.
+    pub fn show_progress(&self, sink: Arc<Sink>) {
+        *self.relay.0.write().unwrap_or_else(PoisonError::into_inner) = Some(sink);
+    }
+
+    /// Watches plugin folders and the operator's files until the guard is dropped.
+    pub fn watch(&self, told: impl Fn(String) + Send + Sync + 'static) -> Result<crate::plugin::WatchGuard> {
+        let options = self.options.clone();
+        let files =
+            vec![options.config_path(), options.home.join(config::PLUGIN_STATE), options.share.join("policy.yaml")];
+        let before = move |registry: &Registry| {
+            // The last good config stays in force when the new one does not read.
+            let read = Config::load(&options.config_path(), options.config.is_some())
+                .and_then(|config| settings(&options, &config));
+            match read {
+                Ok(settings) => registry.set_settings(settings),
+                Err(error) => tracing::error!("the config before stays in force: {error:#}"),
+            }
+        };
+        crate::plugin::watch(self.registry.clone(), files, before, told).map_err(anyhow::Error::msg)
+    }
+
+    /// Which model answers, and why that one.
+    pub fn choice(&self) -> (Choice, Endpoints) {
+        let variable = |name: &str| std::env::var(name).ok();
+        let endpoints = Endpoints::from_env(&variable);
+        let named = variable("ASTRARIUM_MODEL");
+        let choice =
+            select::choose(self.options.model.as_deref(), named.as_deref(), self.config.model.as_deref(), &endpoints);
+        (choice, endpoints)
+    }
+
+    /// The model; without a name and without a key the demo's script.
+    pub fn model(&self) -> Result<Arc<dyn Model>> {
+        let (choice, endpoints) = self.choice();
+        match &choice.name {
+            Some(name) => select::open(name, &endpoints).with_context(|| format!("the model is {}", choice.rule)),
+            None => self.demo_model(),
+        }
+    }
+
+    /// The demo's script.
+    pub fn demo_model(&self) -> Result<Arc<dyn Model>> {
+        let path = self.options.share.join("demo/script.yaml");
+        let script = Scripted::from_file(&path).context(
+            "no model is named and no key is set, and the demo's script is not there either; name a model with --model, \
+             or set ANTHROPIC_API_KEY or OPENAI_API_KEY",
+        )?;
+        Ok(Arc::new(script))
+    }
+
+    /// Begins a session, or opens the one named.
+    pub fn session(&self, which: Which<'_>, model: Arc<dyn Model>) -> Result<Session> {
+        let workspace = self.options.workspace.display().to_string();
+        let id = match which {
+            Which::Named(id) => self.store.session(id)?.id,
+            Which::Latest => match self.store.latest_session(&workspace)? {
+                Some(session) => session.id,
+                None => bail!("there is no session of {workspace} to continue; leave out --continue to begin one"),
+            },
+            Which::New { title } => {
+                self.store.create_session(&NewSession { model: model.name(), workspace: &workspace, title })?
+            }
+        };
+        self.store.set_model(&id, model.name())?;
+        let parts = Parts {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            model,
+            language: self.language(),
+            workspace: self.options.workspace.clone(),
+            max_output_tokens: self.config.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
+        };
+        Ok(Session::open(parts, id)?)
+    }
+
+    /// Language of our own texts: the config's, else the locale's.
+    pub fn language(&self) -> Language {
+        let locale = || {
+            let first = ["LC_ALL", "LC_MESSAGES", "LANG"]
+                .into_iter()
+                .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+            first.unwrap_or_default()
+        };
+        let language = self.config.language.clone().unwrap_or_else(locale);
+        if language.starts_with("zh") { Language::Zh } else { Language::En }
+    }
+}
+
+/// Which session to open.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// By its id, or the beginning of it.
+    Named(&'a str),
+    /// The one of this workspace that was written to last.
+    Latest,
+    /// A new one.
+    New {
+        /// The first question.
+        title: &'a str,
+    },
+}
+
+impl Options {
+    /// Where the config is, whether or not it exists.
+    pub fn config_path(&self) -> PathBuf {
+        self.config.clone().unwrap_or_else(|| self.home.join("astrarium.yaml"))
+    }
+
+    /// Plugin folders, later ones over earlier ones: shipped, the home's, those of the command line.
+    fn roots(&self) -> Vec<PluginRoot> {
+        let own = [self.share.join("plugins"), self.home.join("plugins")];
+        own.into_iter().chain(self.plugins.iter().cloned()).map(|path| PluginRoot { path }).collect()
+    }
+}
+
+/// What the operator's files say, for the registry.
+fn settings(options: &Options, config: &Config) -> Result<Settings> {
+    let mut grants = config::policy(&options.share)?;
+    grants.extend(config.grants.iter().cloned());
+    let configs = config.plugins.iter().map(|(name, plugin)| (name.clone(), plugin.config.clone()));
+    Ok(Settings {
+        roots: options.roots(),
+        grants,
+        configs: configs.collect(),
+        disabled: config::disabled(&options.home)?,
+        workspace: options.workspace.clone(),
+        library: options.home.join("library"),
+    })
+}
+
+fn make_home(home: &Path) -> Result<()> {
+    let failed =
+        || format!("cannot make the home folder {}; name a writable one with --home or ASTRARIUM_HOME", home.display());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(home).with_context(failed)?;
+    }
+    #[cfg(not(unix))]
+    fs::create_dir_all(home).with_context(failed)?;
+    for folder in ["plugins", "library"] {
+        fs::create_dir_all(home.join(folder)).with_context(failed)?;
+    }
+    Ok(())
+}
+
+fn canonical(path: &Path, what: &str) -> Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| format!("{what} {} cannot be opened", path.display()))
+}
+
+/// A workspace that covers the home or the config would let an agent grant itself what it likes.
+fn keep_out(options: &Options) -> Result<()> {
+    let config = options.config_path();
+    let config = fs::canonicalize(&config).unwrap_or(config);
+    let what = [(&options.home, "the home folder", "--home"), (&config, "the config", "--config")];
+    for (path, name, flag) in what {
+        if path.starts_with(&options.workspace) {
+            bail!(
+                "the workspace {} covers {name} {}, so file tools could change what they are granted; choose another with \
+                 --workspace or {flag}",
+                options.workspace.display(),
+                path.display()
+            );
+        }
+    }
+    if options.workspace.starts_with(&options.home) {
+        bail!(
+            "the workspace {} lies in the home folder {}; choose another with --workspace or --home",
+            options.workspace.display(),
+            options.home.display()
+        );
+    }
+    Ok(())
+}

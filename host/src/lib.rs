@@ -1,0 +1,32 @@
+//! Astrarium: an agent host whose every tool and lifecycle hook is a sandboxed WebAssembly component.
+//!
+//! The native host owns the prompt assembler, the compactor and the loop, and nothing that acts. The modules stand in
+//! five floors, in this order; a file names only its own floor and those above it, and a test in `tests/` checks it.
+
+// Words.
+pub mod context;
+pub mod event;
+pub mod grant;
+pub mod limits;
+pub mod transcript;
+// Judgement.
+pub mod arguments;
+pub mod fold;
+pub mod manifest;
+pub mod prompt;
+pub mod stop;
+// Doors.
+pub mod capability;
+pub mod model;
+pub mod plugin;
+pub mod runtime;
+pub mod store;
+// Conductor.
+pub mod hooks;
+pub mod session;
+pub mod tool_call;
+pub mod turn;
+// Street.
+pub mod cli;
+pub mod config;
+pub mod host;

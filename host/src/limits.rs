@@ -1,0 +1,86 @@
+//! The limits of a guest: one struct, every field with its unit and its default's reason, none unlimited, zero refused.
+
+use serde::{Deserialize, Serialize};
+
+/// What one call may use. An operator overrides single fields under `limits:`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Wall time of a tool call, in milliseconds. Long enough for a grep over a large tree.
+    pub tool_ms: u64,
+    /// Wall time of a hook, in milliseconds. Hooks run at every step, and people wait for them.
+    pub hook_ms: u64,
+    /// Linear memory, summed over all memories of a component, in MiB. A Python guest starts at about 40.
+    pub memory_mib: u64,
+    /// Elements, summed over all tables. A Python guest has about 20,000.
+    pub table_elements: u64,
+    /// Core instances of a component. A Python guest has about 30.
+    pub instances: u64,
+    /// Bytes that one host call may carry out of the guest. wasmtime's own default is 128 MiB.
+    pub host_call_bytes: u64,
+    /// Resource handles: open files, streams, pollables.
+    pub handles: u64,
+    /// Random bytes a single call may ask for.
+    pub random_bytes: u64,
+    /// Bytes of standard output and error that are kept, each.
+    pub captured_bytes: u64,
+    /// Log lines and progress updates a call may make; further ones are counted and dropped.
+    pub log_lines: u64,
+    /// Bytes of one log line; the rest is cut.
+    pub log_line_bytes: u64,
+    /// Bytes of one plugin's kv store, keys and values, in all scopes.
+    pub kv_bytes: u64,
+    /// Bytes of a tool's result that the model sees.
+    pub output_bytes: u64,
+    /// Bytes of a component file.
+    pub component_bytes: u64,
+    /// Guest calls that run at once; further ones wait.
+    pub parallel_calls: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tool_ms: 60_000,
+            hook_ms: 5_000,
+            memory_mib: 256,
+            table_elements: 200_000,
+            instances: 100,
+            host_call_bytes: 16 << 20,
+            handles: 1_024,
+            random_bytes: 1 << 20,
+            captured_bytes: 64 << 10,
+            log_lines: 1_000,
+            log_line_bytes: 4_096,
+            kv_bytes: 4 << 20,
+            output_bytes: 256 << 10,
+            component_bytes: 64 << 20,
+            parallel_calls: 32,
+        }
+    }
+}
+
+impl Limits {
+    /// The name of a field that is zero, if there is one: a limit of zero would refuse everything or, in some places,
+    /// nothing.
+    pub fn zero_field(&self) -> Option<&'static str> {
+        let fields = [
+            ("tool_ms", self.tool_ms),
+            ("hook_ms", self.hook_ms),
+            ("memory_mib", self.memory_mib),
+            ("table_elements", self.table_elements),
+            ("instances", self.instances),
+            ("host_call_bytes", self.host_call_bytes),
+            ("handles", self.handles),
+            ("random_bytes", self.random_bytes),
+            ("captured_bytes", self.captured_bytes),
+            ("log_lines", self.log_lines),
+            ("log_line_bytes", self.log_line_bytes),
+            ("kv_bytes", self.kv_bytes),
+            ("output_bytes", self.output_bytes),
+            ("component_bytes", self.component_bytes),
+            ("parallel_calls", self.parallel_calls),
+        ];
+        fields.into_iter().find(|(_, value)| *value == 0).map(|(name, _)| name)
+    }
+}

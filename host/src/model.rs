@@ -1,0 +1,141 @@
+//! The door to the models: what is asked, what comes back while it streams, and what can go wrong.
+//!
+//! A wire translates [`Request`] into a vendor's shape and the vendor's stream into [`ModelEvent`]s and one [`Reply`].
+//! It does not retry, keeps no conversation and runs no tool. Dropping the future of [`Model::ask`] cancels the request.
+
+use crate::transcript::{Message, Reply};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub mod anthropic;
+mod merge;
+pub mod openai;
+pub mod scripted;
+pub mod select;
+mod sse;
+pub mod wire;
+
+/// A tool as the model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Tool name.
+    pub name: String,
+    /// Whole description.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+}
+
+/// Whether the model may call tools in this answer. The tools stay in the request either way, since taking them out
+/// would change its cached prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToolChoice {
+    /// As the model likes.
+    Auto,
+    /// No calls: an answer in words.
+    None,
+}
+
+/// A place where the provider may end a cached prefix (Anthropic: `cache_control`). At most four a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Breakpoint {
+    /// After the last tool.
+    Tools,
+    /// After the system segment of this index.
+    System(usize),
+    /// After the last block of the message of this index.
+    Message(usize),
+}
+
+/// One question to a model, in render order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Tools, in the catalogue's order.
+    pub tools: Vec<ToolSpec>,
+    /// System prompt, one text a segment; the wire joins them by a blank line or sends a block each. May be empty.
+    pub system: Vec<String>,
+    /// The conversation; begins with a user message, alternates once merged, and has no orphans.
+    pub messages: Vec<Message>,
+    /// Whether tools may be called.
+    pub tool_choice: ToolChoice,
+    /// Limit of the answer, in tokens.
+    pub max_output_tokens: u32,
+    /// Where cached prefixes end.
+    pub breakpoints: Vec<Breakpoint>,
+}
+
+/// What a model says while it answers. The whole [`Reply`] follows from [`Model::ask`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    /// More text of the answer.
+    Text(String),
+    /// More of its reasoning.
+    Thinking(String),
+    /// A tool call begins.
+    ToolUse {
+        /// Tool name.
+        name: String,
+    },
+}
+
+/// What went wrong between us and a model. Each message says what, where and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// No connection, or it broke before the answer began.
+    #[error("cannot reach {url}: {reason}; check the address (the base URL variable or config) and the network")]
+    Unreachable {
+        /// What was called.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The server answered with an error.
+    #[error("{url} answered {status}{}: {message}; {cure}", kind.as_deref().map(|k| format!(" ({k})")).unwrap_or_default())]
+    Status {
+        /// What was called.
+        url: String,
+        /// HTTP status; for an error event inside a stream, the status that the vendor documents for its type.
+        status: u16,
+        /// The vendor's error type.
+        kind: Option<String>,
+        /// The vendor's words, bounded.
+        message: String,
+        /// What to do.
+        cure: &'static str,
+        /// When to try again, in seconds, if the server said so.
+        retry_after: Option<f64>,
+    },
+    /// The stream broke, or said something that is no answer.
+    #[error("the answer of {url} broke off: {reason}; nothing of it was kept, ask again")]
+    Broken {
+        /// What was called.
+        url: String,
+        /// Where it broke.
+        reason: String,
+    },
+    /// The script has no further step.
+    #[error("the script {name} has no step {step}; add one, or ask less of it")]
+    ScriptEnded {
+        /// Script name.
+        name: String,
+        /// The step that was asked for, from 1.
+        step: usize,
+    },
+    /// The model cannot be used as it was named.
+    #[error("{0}")]
+    Config(String),
+}
+
+/// Something that answers. Called by `turn`, once for each step, one call at a time for a session.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// How the user names it: `anthropic:NAME`, `openai:NAME`, `scripted:FILE`.
+    fn name(&self) -> &str;
+
+    /// Asks, tells `on_event` what streams in, and answers with the whole reply.
+    async fn ask(&self, request: &Request, on_event: &mut (dyn FnMut(ModelEvent) + Send)) -> Result<Reply, ModelError>;
+
+    /// Whether the model can be reached and the key is accepted, without spending tokens; a line for `doctor`.
+    async fn check(&self) -> Result<String, ModelError>;
+}

@@ -1,0 +1,15 @@
+//! From a folder to a live plugin: read once, check, load, and publish in one atomic swap of an immutable snapshot.
+//!
+//! Calls in flight keep the snapshot they captured; new calls take the new one; nothing waits. A version that fails any
+//! step leaves the old one running and says why. This room decides nothing about grants (it takes them as they are) and
+//! runs no tool for a model.
+
+mod folder;
+mod load;
+mod registry;
+mod snapshot;
+mod watch;
+
+pub use registry::{GrantRule, PluginRoot, Registry, Settings};
+pub use snapshot::{Plugin, Snapshot, State, Status, Tool};
+pub use watch::{Guard as WatchGuard, watch};

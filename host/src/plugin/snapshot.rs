@@ -1,0 +1,235 @@
+//! The registry at one moment, immutable: which plugins there are, what they answer, and which could not be loaded.
+
+use crate::arguments::Schema;
+use crate::grant::Capabilities;
+use crate::runtime::{Exports, GuestEnv, Loaded};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A tool of a plugin.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// The plugin's own one-line summary.
+    pub summary: Option<String>,
+    /// Whole description.
+    pub description: String,
+    /// Arguments.
+    pub schema: Schema,
+    /// Whether a call changes nothing.
+    pub read_only: bool,
+}
+
+/// Where a plugin stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It answers.
+    Live,
+    /// It is loaded, and waits for grants; its calls are refused with the line that would grant them.
+    Waiting,
+    /// An operator switched it off.
+    Disabled,
+    /// It could not be loaded.
+    Failed,
+}
+
+/// A plugin, as loaded.
+pub struct Plugin {
+    /// Its name.
+    pub name: String,
+    /// Its own version; empty when its manifest did not read.
+    pub version: String,
+    /// One line.
+    pub description: String,
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// Place of its hooks.
+    pub order: i32,
+    /// Over manifest and component.
+    pub fingerprint: [u8; 32],
+    /// Where it stands.
+    pub state: State,
+    /// The component and who it runs as; none when it could not be loaded.
+    pub code: Option<(Arc<Loaded>, Arc<GuestEnv>)>,
+    /// Its tools.
+    pub tools: Arc<Vec<Tool>>,
+    /// What it asks for.
+    pub requested: Capabilities,
+    /// What of that is not granted.
+    pub missing: Capabilities,
+    /// Why it could not be loaded, or why a newer version of it is held back.
+    pub error: Option<String>,
+}
+
+/// All plugins at one moment.
+#[derive(Default)]
+pub struct Snapshot {
+    /// In the order of their hooks.
+    pub plugins: Vec<Arc<Plugin>>,
+    tools: BTreeMap<String, (Arc<Plugin>, usize)>,
+    /// Gates that are enabled and cannot judge, with the reason: while there is one, every call is refused.
+    pub broken_gates: Vec<(String, String)>,
+}
+
+/// A plugin, as `plugin list --json` shows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// SHA-256 of the component; empty when it could not be loaded.
+    pub digest: String,
+    /// False when an operator switched it off.
+    pub enabled: bool,
+    /// Where it stands.
+    pub state: State,
+    /// Names of its tools.
+    pub tools: Vec<String>,
+    /// Names of its hooks.
+    pub hooks: Vec<String>,
+    /// What it may do.
+    pub granted: Capabilities,
+    /// What it asked for and may not do.
+    pub missing: Capabilities,
+    /// Why it could not be loaded, or why a newer version is held back.
+    pub error: Option<String>,
+    /// One line.
+    pub description: String,
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// The line for `grants:` that would grant what is missing.
+    pub grant_line: Option<String>,
+}
+
+impl Plugin {
+    /// The hooks it exports.
+    pub fn hooks(&self) -> Vec<&'static str> {
+        let names = self.code.iter().flat_map(|(loaded, _)| loaded.exports.names());
+        names.filter(|name| *name != "tools").collect()
+    }
+
+    /// SHA-256 of the component; empty when there is none.
+    pub fn digest(&self) -> &str {
+        self.code.as_ref().map_or("", |(loaded, _)| &loaded.digest)
+    }
+
+    /// Whether it judges or changes calls.
+    pub fn is_gate(&self) -> bool {
+        self.code.as_ref().is_some_and(|(loaded, _)| is_gate(&loaded.exports))
+    }
+
+    /// For lists and scripts.
+    pub fn status(&self) -> Status {
+        Status {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            digest: self.digest().to_owned(),
+            enabled: self.state != State::Disabled,
+            state: self.state,
+            tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
+            hooks: self.hooks().into_iter().map(str::to_owned).collect(),
+            granted: self.code.as_ref().map(|(_, env)| env.effective.clone()).unwrap_or_default(),
+            missing: self.missing.clone(),
+            error: self.error.clone(),
+            description: self.description.clone(),
+            folder: self.folder.clone(),
+            grant_line: (!self.missing.is_empty()).then(|| self.missing.grant_lines(&self.name)),
+        }
+    }
+}
+
+/// Whether exports judge or change calls: such a plugin fails closed.
+pub(super) fn is_gate(exports: &Exports) -> bool {
+    exports.pre_tool_use.is_some() || exports.post_tool_use.is_some()
+}
+
+impl Snapshot {
+    /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
+    /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded.
+    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String]) -> Self {
+        let mut snapshot = Snapshot::default();
+        let mut kept = Vec::new();
+        for mut plugin in plugins {
+            if let Some(clash) = snapshot.clash(&plugin) {
+                plugin.error = Some(clash);
+                if plugin.state != State::Disabled {
+                    plugin.state = State::Failed;
+                }
+            }
+            let plugin = Arc::new(plugin);
+            if plugin.state != State::Failed && plugin.error_is_no_clash(&snapshot) {
+                for (place, tool) in plugin.tools.iter().enumerate() {
+                    snapshot.tools.insert(tool.name.clone(), (plugin.clone(), place));
+                }
+            }
+            let was_gate = plugin.is_gate() || gates.contains(&plugin.name);
+            if was_gate && plugin.state == State::Failed {
+                let reason = plugin.error.clone().unwrap_or_default();
+                snapshot.broken_gates.push((plugin.name.clone(), reason));
+            }
+            if was_gate && plugin.state == State::Waiting {
+                let reason = format!("it waits for a grant: {}", plugin.missing.grant_lines(&plugin.name));
+                snapshot.broken_gates.push((plugin.name.clone(), reason));
+            }
+            kept.push(plugin);
+        }
+        kept.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+        snapshot.plugins = kept;
+        snapshot
+    }
+
+    fn clash(&self, plugin: &Plugin) -> Option<String> {
+        let mut own: Vec<&str> = Vec::new();
+        for tool in plugin.tools.iter() {
+            if let Some((other, _)) = self.tools.get(&tool.name) {
+                return Some(format!(
+                    "its tool {} is also a tool of {}; disable one of the two, or rename the tool",
+                    tool.name, other.name
+                ));
+            }
+            if own.contains(&tool.name.as_str()) {
+                return Some(format!("it lists the tool {} twice; rename one", tool.name));
+            }
+            own.push(&tool.name);
+        }
+        None
+    }
+
+    /// A tool by name, with its plugin.
+    pub fn tool(&self, name: &str) -> Option<(&Arc<Plugin>, &Tool)> {
+        self.tools.get(name).map(|(plugin, place)| (plugin, &plugin.tools[*place]))
+    }
+
+    /// All tools with their plugins, by name.
+    pub fn tools(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Tool)> {
+        self.tools.values().map(|(plugin, place)| (plugin, &plugin.tools[*place]))
+    }
+
+    /// A plugin by name.
+    pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
+        self.plugins.iter().find(|plugin| plugin.name == name)
+    }
+
+    /// Live plugins with a hook, in the hooks' order.
+    pub fn hooks<'a>(
+        &'a self,
+        exported: impl Fn(&Exports) -> bool + 'a,
+    ) -> impl Iterator<Item = (&'a Arc<Plugin>, &'a Arc<Loaded>, &'a Arc<GuestEnv>)> {
+        self.plugins.iter().filter(|plugin| plugin.state == State::Live).filter_map(move |plugin| {
+            let (loaded, env) = plugin.code.as_ref()?;
+            exported(&loaded.exports).then_some((plugin, loaded, env))
+        })
+    }
+}
+
+impl Plugin {
+    /// A disabled plugin whose tools clash keeps its place in lists and claims no names.
+    fn error_is_no_clash(&self, snapshot: &Snapshot) -> bool {
+        snapshot.clash(self).is_none()
+    }
+}

@@ -1,0 +1,89 @@
+//! Watches the plugin folders and the operator's files, and refreshes when they change.
+//!
+//! The timer starts anew with each event, 300 ms, but never waits longer than 2 s in all: an editor's save is one
+//! refresh, and steady writes do not starve it.
+
+use super::Registry;
+use notify::{EventKind, RecursiveMode, Watcher as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+const DEBOUNCE: Duration = Duration::from_millis(300);
+const CEILING: Duration = Duration::from_secs(2);
+
+/// Watches until the returned guard is dropped. `files` are single files of the operator; `before` runs before each
+/// refresh, to read them again; `told` gets a line for each change.
+pub fn watch(
+    registry: Arc<Registry>,
+    files: Vec<PathBuf>,
+    before: impl Fn(&Registry) + Send + Sync + 'static,
+    told: impl Fn(String) + Send + Sync + 'static,
+) -> Result<Guard, String> {
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let roots: Vec<PathBuf> = registry.settings().roots.into_iter().map(|root| root.path).collect();
+    let (in_roots, of_files) = (roots.clone(), files.clone());
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let matters = event.as_ref().map_or(true, |event| {
+            // Reading a file is an event on some systems; a refresh reads, so it must not start another. The database
+            // lies beside the operator's files and is written all the time.
+            !matches!(event.kind, EventKind::Access(_))
+                && event
+                    .paths
+                    .iter()
+                    .any(|path| of_files.contains(path) || in_roots.iter().any(|root| path.starts_with(root)))
+        });
+        if matters {
+            let _ = sender.send(());
+        }
+    })
+    .map_err(|error| format!("plugins are not watched, changes need a restart: {error}"))?;
+    for root in roots.iter().filter(|root| root.is_dir()) {
+        add(&mut watcher, root, RecursiveMode::Recursive)?;
+    }
+    // A file that is replaced by a rename is another file: its folder is what must be watched.
+    let mut folders: Vec<&Path> =
+        files.iter().filter_map(|file| file.parent()).filter(|folder| folder.is_dir()).collect();
+    folders.dedup();
+    for folder in folders {
+        add(&mut watcher, folder, RecursiveMode::NonRecursive)?;
+    }
+    let task = tokio::spawn(async move {
+        while events.recv().await.is_some() {
+            let latest = Instant::now() + CEILING;
+            loop {
+                let quiet = (Instant::now() + DEBOUNCE).min(latest);
+                match tokio::time::timeout_at(quiet, events.recv()).await {
+                    Ok(Some(())) if Instant::now() < latest => continue,
+                    Ok(None) => return,
+                    _ => break,
+                }
+            }
+            before(&registry);
+            for line in registry.refresh().await {
+                told(line);
+            }
+        }
+    });
+    Ok(Guard { _watcher: watcher, task })
+}
+
+fn add(watcher: &mut notify::RecommendedWatcher, path: &Path, mode: RecursiveMode) -> Result<(), String> {
+    watcher
+        .watch(path, mode)
+        .map_err(|error| format!("{} is not watched, changes there need a restart: {error}", path.display()))
+}
+
+/// Watching ends when this is dropped.
+pub struct Guard {
+    _watcher: notify::RecommendedWatcher,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,76 @@
+//! The wasm runtime: one engine, one linker, and calls into components, each in a fresh instance under limits.
+//!
+//! With the host side of the capabilities this is the only place that names wasmtime. It knows no manifest, no grant
+//! rule and no registry. Invariants: every call has a wall-clock limit that is kept outside the guest's thread; a store
+//! is dropped after its call, whatever came of it; native code is loaded only from artefacts that this host compiled.
+
+mod cache;
+mod call;
+mod captured;
+pub mod contract;
+mod engine;
+mod fs_gate;
+mod guest;
+mod invoke;
+mod limiter;
+mod load;
+
+pub use call::{CallError, CallStats, Guest};
+pub use guest::{GuestEnv, GuestState, Preopen, Services};
+pub use invoke::{Answer, StartAnswer, StepFigures, ToolAnswer};
+pub use load::{Exports, LoadError, Loaded};
+
+use crate::limits::Limits;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+/// Everything that calls of all plugins share. Made once by the host; lives as long as it.
+pub struct Runtime {
+    engine: Engine,
+    linker: Linker<GuestState>,
+    limits: Limits,
+    cache: cache::Cache,
+    /// Compilations at once: they use every core themselves.
+    compiling: Semaphore,
+    /// Calls at once, so that the instance pool never runs dry.
+    running: Arc<Semaphore>,
+    /// Threads given up because a guest sat in a system call that does not return.
+    stuck: AtomicUsize,
+}
+
+impl Runtime {
+    /// Starts the engine. `cache` is a folder that only this user can write to; it is made when absent.
+    pub fn new(limits: Limits, cache: &Path) -> Result<Self, LoadError> {
+        let engine = engine::start(&limits).map_err(|error| LoadError::Engine(error.to_string()))?;
+        let mut linker = Linker::new(&engine);
+        guest::link(&mut linker).map_err(|error| LoadError::Engine(error.to_string()))?;
+        Ok(Self {
+            cache: cache::Cache::open(cache, &engine),
+            running: Arc::new(Semaphore::new(limits.parallel_calls as usize)),
+            compiling: Semaphore::new(1),
+            stuck: AtomicUsize::new(0),
+            engine,
+            linker,
+            limits,
+        })
+    }
+
+    /// The limits that calls run under.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The engine, for benches that compare with a raw call.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Threads that were given up so far.
+    pub fn stuck_threads(&self) -> usize {
+        self.stuck.load(Ordering::Relaxed)
+    }
+}

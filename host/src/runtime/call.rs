@@ -1,0 +1,157 @@
+//! One call into a component: a fresh store and instance on a thread of its own, under a clock kept outside.
+
+use super::{Exports, GuestEnv, GuestState, Loaded, Runtime, Services};
+use crate::context::CallContext;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use wasmtime::component::Instance;
+use wasmtime::{Store, Trap};
+
+/// How long after its time-out a thread may take to come back before it is given up: a few epoch ticks.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Bytes of a guest's standard error that are shown with its failure.
+const SHOWN: usize = 600;
+
+/// Why a call did not answer. Each message is plain enough for the model to read.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// It took too long.
+    #[error("it was stopped after {0} ms, its time limit")]
+    Timeout(u64),
+    /// It sat in a system call that does not return; its thread was given up.
+    #[error("it was given up after {0} ms, stuck in the operating system")]
+    Stuck(u64),
+    /// The turn was cancelled.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// The guest trapped, or went over a limit.
+    #[error("it crashed: {0}")]
+    Trap(String),
+    /// The instance could not be made.
+    #[error("it could not start: {0}")]
+    Start(String),
+}
+
+/// Whom to call, on whose behalf.
+#[derive(Clone, Copy)]
+pub struct Guest<'a> {
+    /// The component.
+    pub loaded: &'a Arc<Loaded>,
+    /// Who it runs as.
+    pub env: &'a Arc<GuestEnv>,
+    /// Where in the work the call stands.
+    pub context: &'a CallContext,
+    /// What host functions work with.
+    pub services: &'a Services,
+    /// Cancels the call.
+    pub cancel: &'a CancellationToken,
+}
+
+/// What a call took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallStats {
+    /// Wall time, from the request to the answer.
+    pub duration: Duration,
+    /// Bytes of linear memory at the end; memories never shrink, so this is the peak.
+    pub memory: usize,
+}
+
+impl Runtime {
+    /// Runs `body` with a fresh instance of the guest's component. The instance is dropped afterwards, whatever came of it.
+    pub async fn call<R: Send + 'static>(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        time: Duration,
+        body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R> + Send + 'static,
+    ) -> Result<(R, CallStats), CallError> {
+        let started = Instant::now();
+        let Guest { loaded, env, context, services, cancel } = guest;
+        let permit = tokio::select! {
+            permit = self.running.clone().acquire_owned() => permit,
+            () = cancel.cancelled() => return Err(CallError::Cancelled),
+        };
+        let (runtime, component, env) = (self.clone(), loaded.clone(), env.clone());
+        let (context, services, cancelled) = (context.clone(), services.clone(), cancel.clone());
+        let thread = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            Handle::current().block_on(async {
+                let guest = runtime.in_fresh_instance(&component, env, context, services, body);
+                tokio::select! {
+                    answer = tokio::time::timeout(time, guest) => {
+                        answer.unwrap_or(Err(CallError::Timeout(time.as_millis() as u64)))
+                    }
+                    () = cancelled.cancelled() => Err(CallError::Cancelled),
+                }
+            })
+        });
+        // The clock outside: a guest inside a blocking system call never yields to the one above.
+        let given_up = async {
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                () = cancel.cancelled() => {}
+            }
+            tokio::time::sleep(GRACE).await;
+        };
+        let answer = tokio::select! {
+            answer = thread => answer.unwrap_or_else(|panic| Err(CallError::Trap(format!("the host function panicked: {panic}")))),
+            () = given_up => {
+                self.stuck.fetch_add(1, Ordering::Relaxed);
+                // The thread keeps its permit for ever; a new one takes its place.
+                self.running.add_permits(1);
+                match cancel.is_cancelled() {
+                    true => Err(CallError::Cancelled),
+                    false => Err(CallError::Stuck(time.as_millis() as u64)),
+                }
+            }
+        };
+        answer.map(|(value, memory)| (value, CallStats { duration: started.elapsed(), memory }))
+    }
+
+    async fn in_fresh_instance<R>(
+        &self,
+        component: &Loaded,
+        env: Arc<GuestEnv>,
+        context: CallContext,
+        services: Services,
+        body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R>,
+    ) -> Result<(R, usize), CallError> {
+        let state = GuestState::new(env, context, services, &self.limits).map_err(CallError::Start)?;
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(self.limits.host_call_bytes as usize);
+        // Each tick the guest yields, so that the clock and a cancel are seen.
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_async_yield_and_update(1);
+        let instance = match component.pre.instantiate_async(&mut store).await {
+            Ok(instance) => instance,
+            Err(error) => return Err(CallError::Start(explain(&error, store.data()))),
+        };
+        match body(&mut store, &instance, &component.exports).await {
+            Ok(value) => Ok((value, store.data().limiter.memory())),
+            Err(error) => Err(CallError::Trap(explain(&error, store.data()))),
+        }
+    }
+}
+
+/// Why a guest failed, in plain words: the limit it ran into, the kind of trap, and what it said last.
+fn explain(error: &wasmtime::Error, state: &GuestState) -> String {
+    let mut reason = match (error.downcast_ref::<Trap>(), &state.limiter.refused) {
+        (_, Some(limit)) => format!("it went over its {limit}"),
+        (Some(Trap::StackOverflow), _) => "its call stack overflowed".into(),
+        (Some(Trap::UnreachableCodeReached), _) => "it panicked or aborted".into(),
+        (Some(trap), _) => trap.to_string(),
+        // The root cause is the plain sentence; what is around it is a wasm backtrace.
+        (None, _) => error.root_cause().to_string(),
+    };
+    let said = state.stderr.text();
+    let said = said.trim();
+    if !said.is_empty() {
+        let skip = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
+        reason.push_str(&format!("; it said: {}", &said[skip..]));
+    }
+    reason
+}

@@ -1,0 +1,163 @@
+//! What a guest's store holds: its WASI context, its limits, and what the host side of the contract needs to know.
+
+use super::captured::Captured;
+use super::limiter::Limiter;
+use super::{contract, fs_gate};
+use crate::context::CallContext;
+use crate::grant::Capabilities;
+use crate::limits::Limits;
+use crate::store::Store;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+
+/// A folder that a guest may open.
+#[derive(Debug, Clone)]
+pub struct Preopen {
+    /// Where it is.
+    pub host: PathBuf,
+    /// What the guest calls it.
+    pub guest: String,
+    /// Whether it may be written to.
+    pub writable: bool,
+}
+
+/// Who a guest is and what it may touch. One for each loaded plugin, shared by its calls.
+#[derive(Debug)]
+pub struct GuestEnv {
+    /// Plugin name.
+    pub plugin: String,
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// What was asked for and granted.
+    pub effective: Capabilities,
+    /// Folders, from the effective capabilities.
+    pub preopens: Vec<Preopen>,
+    /// Manifest defaults under the operator's values; an object.
+    pub config: Value,
+}
+
+/// Told of a guest's progress: plugin, fraction from 0 to 1, message.
+pub type ProgressSink = dyn Fn(&str, Option<f32>, &str) + Send + Sync;
+
+/// What the host side of the contract works with. Set by the host composition; lives as long as the host.
+#[derive(Clone)]
+pub struct Services {
+    /// The store behind `kv` and `tasks`.
+    pub store: Arc<Store>,
+    /// Where progress goes.
+    pub progress: Arc<ProgressSink>,
+}
+
+/// The state of one store: made for a call, dropped after it.
+pub struct GuestState {
+    wasi: WasiCtx,
+    http: WasiHttpCtx,
+    no_http: NoHttp,
+    table: ResourceTable,
+    pub(super) limiter: Limiter,
+    pub(super) stderr: Captured,
+    /// Who the guest is.
+    pub env: Arc<GuestEnv>,
+    /// Where in the work the call stands.
+    pub context: CallContext,
+    /// What host functions work with.
+    pub services: Services,
+    /// The limits of this call.
+    pub limits: Limits,
+    /// Log lines and progress updates so far.
+    pub lines: u64,
+}
+
+impl GuestState {
+    pub(super) fn new(
+        env: Arc<GuestEnv>,
+        context: CallContext,
+        services: Services,
+        limits: &Limits,
+    ) -> Result<Self, String> {
+        let keep = limits.captured_bytes as usize;
+        let stderr = Captured::new(keep);
+        let mut builder = WasiCtxBuilder::new();
+        builder
+            // Calls run on threads of their own, so file I/O may block there instead of hopping to another thread.
+            .allow_blocking_current_thread(true)
+            .stdout(Captured::new(keep))
+            .stderr(stderr.clone())
+            .max_random_size(limits.random_bytes)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        for name in &env.effective.env {
+            if let Ok(value) = std::env::var(name) {
+                builder.env(name, value);
+            }
+        }
+        for folder in &env.preopens {
+            let perms = if folder.writable { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+            builder
+                .preopened_dir(&folder.host, &folder.guest, perms)
+                .map_err(|error| format!("cannot open the granted folder {}: {error}", folder.host.display()))?;
+        }
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles as usize);
+        Ok(Self {
+            wasi: builder.build(),
+            http: WasiHttpCtx::new(),
+            no_http: NoHttp,
+            table,
+            limiter: Limiter::new(limits),
+            stderr,
+            env,
+            context,
+            services,
+            limits: limits.clone(),
+            lines: 0,
+        })
+    }
+}
+
+impl WasiView for GuestState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for GuestState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { hooks: &mut self.no_http, table: &mut self.table, ctx: &mut self.http }
+    }
+}
+
+/// The http door while it is shut: wasi:http links, since language runtimes import it, and refuses every request.
+struct NoHttp;
+
+type HttpAnswer = Result<
+    (
+        http::Response<wasmtime_wasi_http::WasiBody>,
+        Box<dyn Future<Output = Result<(), wasmtime_wasi_http::Error>> + Send>,
+    ),
+    wasmtime_wasi_http::Error,
+>;
+
+impl WasiHttpHooks for NoHttp {
+    fn send_request(
+        &mut self,
+        _request: http::Request<wasmtime_wasi_http::WasiBody>,
+        _options: Option<wasmtime_wasi_http::RequestOptions>,
+        _sent: Box<dyn Future<Output = Result<(), wasmtime_wasi_http::Error>> + Send>,
+    ) -> Box<dyn Future<Output = HttpAnswer> + Send> {
+        Box::new(async { Err(wasmtime_wasi_http::Error::HttpRequestDenied) })
+    }
+}
+
+/// Links WASI 0.2, the gate before its files, wasi:http, and the host side of the contract.
+pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    fs_gate::link(linker)?;
+    contract::Everything::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)
+}

@@ -1,0 +1,257 @@
+//! The contract's functions as plain calls: words of the host in, words of the host out.
+
+use super::contract::astrarium::plugin::types as wit;
+use super::contract::exports::astrarium::plugin as exports;
+use super::{CallError, CallStats, Exports, Guest, GuestState, Runtime};
+use crate::context::{AgentKind, CallContext};
+use crate::event::EndReason;
+use crate::fold::Judgement;
+use crate::transcript::{Part, Usage};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use wasmtime::Store;
+use wasmtime::component::Instance;
+
+/// A guest's answer: its value or its own error, and what the call took.
+pub type Answer<T> = Result<(Result<T, String>, CallStats), CallError>;
+
+/// What a tool answered with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolAnswer {
+    /// Parts in order.
+    pub parts: Vec<Part>,
+    /// Whether the model should read them as an error.
+    pub is_error: bool,
+}
+
+/// Figures of a step, for `step-complete`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StepFigures {
+    /// What the answer cost.
+    pub usage: Usage,
+    /// Tool calls of the step.
+    pub tool_calls: u32,
+    /// How many of them were refused or failed.
+    pub failed_calls: u32,
+    /// Messages in the conversation.
+    pub messages: u32,
+}
+
+/// What a `session-start` hook wants changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartAnswer {
+    /// Text to put before the question.
+    pub context: Option<String>,
+    /// Whether unfinished tasks are recalled.
+    pub task_recovery: bool,
+}
+
+impl Runtime {
+    /// Runs a tool. `input` has been checked against its schema.
+    pub async fn call_tool(self: &Arc<Self>, guest: Guest<'_>, name: &str, input: &Value) -> Answer<ToolAnswer> {
+        let (name, input) = (name.to_owned(), input.to_string());
+        let time = Duration::from_millis(self.limits().tool_ms);
+        let answer = self.invoke(guest, time, async move |store, instance, exports, context| {
+            let tools = present(&exports.tools)?.load(&mut *store, instance)?;
+            tools.call_call_tool(store, &context, &name, &input).await
+        });
+        let (answer, stats) = answer.await?;
+        let answer = answer
+            .map_err(|error| match error {
+                exports::tools::ToolError::UnknownTool(name) => format!("the plugin does not know its tool {name}"),
+                exports::tools::ToolError::InvalidInput(reason)
+                | exports::tools::ToolError::Denied(reason)
+                | exports::tools::ToolError::Failed(reason) => reason,
+            })
+            .and_then(|output| {
+                let parts = output.parts.into_iter().map(part_from_wit).collect::<Result<Vec<_>, _>>()?;
+                Ok(ToolAnswer { parts, is_error: output.is_error })
+            });
+        Ok((answer, stats))
+    }
+
+    /// Asks a `pre-tool-use` hook.
+    pub async fn pre_tool_use(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        tool: &str,
+        input: &Value,
+        read_only: bool,
+        target: (&str, &str),
+    ) -> Answer<Judgement> {
+        let event = exports::pre_tool_use::PreToolUseEvent {
+            tool: tool.to_owned(),
+            input: input.to_string(),
+            read_only,
+            plugin: target.0.to_owned(),
+            digest: target.1.to_owned(),
+            extra: "{}".into(),
+        };
+        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
+            present(&exports.pre_tool_use)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        });
+        use exports::pre_tool_use::PreToolUseDecision as Decision;
+        let (answer, stats) = answer.await?;
+        let answer = answer.and_then(|decision| match decision {
+            Decision::Proceed => Ok(Judgement::Proceed),
+            Decision::Ask(reason) => Ok(Judgement::Ask(reason)),
+            Decision::Block(reason) => Ok(Judgement::Block(reason)),
+            Decision::MutateInput(mutation) => match serde_json::from_str(&mutation.input) {
+                Ok(input) => Ok(Judgement::Mutate { input, context: mutation.additional_context }),
+                Err(error) => Err(format!("its new arguments are not JSON: {error}")),
+            },
+        });
+        Ok((answer, stats))
+    }
+
+    /// Shows a result to a `post-tool-use` hook; answers with other parts and whether they are an error, or none.
+    pub async fn post_tool_use(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        tool: &str,
+        input: &Value,
+        result: &ToolAnswer,
+        duration: Duration,
+    ) -> Answer<Option<ToolAnswer>> {
+        let event = exports::post_tool_use::PostToolUseEvent {
+            tool: tool.to_owned(),
+            input: input.to_string(),
+            parts: result.parts.iter().map(part_to_wit).collect(),
+            is_error: result.is_error,
+            duration_us: duration.as_micros() as u64,
+            extra: "{}".into(),
+        };
+        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
+            present(&exports.post_tool_use)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        });
+        use exports::post_tool_use::PostToolUseDecision as Decision;
+        let (answer, stats) = answer.await?;
+        let answer = answer.and_then(|decision| match decision {
+            Decision::Keep => Ok(None),
+            Decision::MutateOutput(mutation) => {
+                let parts = mutation.parts.into_iter().map(part_from_wit).collect::<Result<Vec<_>, _>>()?;
+                Ok(Some(ToolAnswer { parts, is_error: mutation.is_error }))
+            }
+        });
+        Ok((answer, stats))
+    }
+
+    /// Tells a `session-start` hook.
+    pub async fn session_start(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        resumed: bool,
+        model: &str,
+        open_tasks: u32,
+    ) -> Answer<StartAnswer> {
+        let model = model.to_owned();
+        let event = exports::session_start::SessionStartEvent { resumed, model, open_tasks, extra: "{}".into() };
+        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
+            present(&exports.session_start)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        });
+        let (answer, stats) = answer.await?;
+        let answer = answer
+            .map(|answer| StartAnswer { context: answer.additional_context, task_recovery: answer.task_recovery });
+        Ok((answer, stats))
+    }
+
+    /// Tells a `step-complete` hook.
+    pub async fn step_complete(self: &Arc<Self>, guest: Guest<'_>, figures: StepFigures) -> Answer<()> {
+        let event = exports::step_complete::StepCompleteEvent {
+            input_tokens: figures.usage.input,
+            cache_read_tokens: figures.usage.cache_read,
+            cache_write_tokens: figures.usage.cache_write,
+            output_tokens: figures.usage.output,
+            tool_calls: figures.tool_calls,
+            failed_calls: figures.failed_calls,
+            messages: figures.messages,
+            extra: "{}".into(),
+        };
+        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
+            present(&exports.step_complete)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        });
+        answer.await
+    }
+
+    /// Tells a `session-stop` hook.
+    pub async fn session_stop(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        reason: EndReason,
+        steps: u32,
+        tool_calls: u32,
+    ) -> Answer<()> {
+        let reason = reason.as_str().to_owned();
+        let event = exports::session_stop::SessionStopEvent { reason, steps, tool_calls, extra: "{}".into() };
+        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
+            present(&exports.session_stop)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        });
+        answer.await
+    }
+
+    fn hook_time(&self) -> Duration {
+        Duration::from_millis(self.limits().hook_ms)
+    }
+
+    async fn invoke<R: Send + 'static>(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        time: Duration,
+        body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports, wit::CallContext) -> wasmtime::Result<R>
+        + Send
+        + 'static,
+    ) -> Result<(R, CallStats), CallError> {
+        let context = context_to_wit(guest.context);
+        self.call(guest, time, async move |store, instance, exports| body(store, instance, exports, context).await)
+            .await
+    }
+}
+
+fn present<T>(indices: &Option<T>) -> wasmtime::Result<&T> {
+    indices.as_ref().ok_or_else(|| wasmtime::Error::msg("the component does not export what was called"))
+}
+
+fn context_to_wit(context: &CallContext) -> wit::CallContext {
+    wit::CallContext {
+        session: context.session.clone(),
+        call: context.call.clone(),
+        step: context.step,
+        agent: match context.agent {
+            AgentKind::Main => wit::AgentKind::Main,
+            AgentKind::Subagent => wit::AgentKind::Subagent,
+            AgentKind::Teammate => wit::AgentKind::Teammate,
+            AgentKind::Background => wit::AgentKind::Background,
+            AgentKind::SkillFork => wit::AgentKind::SkillFork,
+        },
+        language: context.language.clone(),
+        extra: json!({ "workspace": context.workspace.to_string_lossy() }).to_string(),
+    }
+}
+
+/// A part that is not what it says it is makes the whole result an error: the model must not read half of one.
+fn part_from_wit(part: wit::Part) -> Result<Part, String> {
+    Ok(match part {
+        wit::Part::Text(text) => Part::Text { text },
+        wit::Part::Json(text) => Part::Json {
+            value: serde_json::from_str(&text)
+                .map_err(|error| format!("the plugin answered with a json part that is not JSON: {error}"))?,
+        },
+        wit::Part::Image(image) => Part::Image { media_type: image.media_type, data: BASE64.encode(image.data) },
+        wit::Part::File(file) => Part::File { path: file.path, note: file.note },
+    })
+}
+
+fn part_to_wit(part: &Part) -> wit::Part {
+    match part {
+        Part::Text { text } => wit::Part::Text(text.clone()),
+        Part::Json { value } => wit::Part::Json(value.to_string()),
+        Part::Image { media_type, data } => wit::Part::Image(wit::Image {
+            media_type: media_type.clone(),
+            data: BASE64.decode(data).unwrap_or_default(),
+        }),
+        Part::File { path, note } => wit::Part::File(wit::FileRef { path: path.clone(), note: note.clone() }),
+    }
+}

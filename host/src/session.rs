@@ -1,0 +1,187 @@
+//! A session in memory: the transcript as stored, the frozen catalogue and prompt, and who answers.
+//!
+//! What is here is also on record: [`Session::append`] is the only way a message gets in. Opening a session mends a
+//! transcript that was cut off between a call and its result, so that every call has exactly one.
+
+use crate::context::{AgentKind, CallContext};
+use crate::hooks::Hooks;
+use crate::model::{Model, ToolSpec};
+use crate::plugin::Registry;
+use crate::prompt::{self, Language, TaskLine, ToolLine};
+use crate::store::{Store, StoreError, Task, TaskStatus};
+use crate::tool_call::Calls;
+use crate::transcript::{Block, Message, Origin, Part, Role, Usage};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a session works with.
+pub struct Parts {
+    /// Where it is recorded.
+    pub store: Arc<Store>,
+    /// Where plugins are.
+    pub registry: Arc<Registry>,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Language of our own texts.
+    pub language: Language,
+    /// Where it works.
+    pub workspace: PathBuf,
+    /// Limit of an answer, in tokens.
+    pub max_output_tokens: u32,
+}
+
+/// A session, open.
+pub struct Session {
+    /// Its id.
+    pub id: String,
+    /// Where it is recorded.
+    pub store: Arc<Store>,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Its hooks.
+    pub hooks: Arc<Hooks>,
+    /// Runs its calls.
+    pub calls: Calls,
+    /// The catalogue, frozen when the session was opened: its bytes are the front of every request.
+    pub tools: Vec<ToolSpec>,
+    /// The system prompt, frozen likewise.
+    pub system: Vec<String>,
+    /// Language of our own texts.
+    pub language: Language,
+    /// Limit of an answer, in tokens.
+    pub max_output_tokens: u32,
+    /// Whether it goes on from an earlier run.
+    pub resumed: bool,
+    /// Whether its start has been announced to the hooks in this process.
+    pub begun: bool,
+    workspace: PathBuf,
+    messages: Vec<Message>,
+}
+
+impl Session {
+    /// Opens the session `id`, new or old.
+    pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
+        let Parts { store, registry, model, language, workspace, max_output_tokens } = parts;
+        let messages = store.messages(&id)?;
+        let snapshot = registry.snapshot();
+        let catalogue: Vec<_> = snapshot.tools().map(|(_, tool)| tool).collect();
+        let tools = catalogue.iter().map(|tool| ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.schema.value.clone(),
+        });
+        let lines: Vec<ToolLine<'_>> = catalogue
+            .iter()
+            .map(|tool| ToolLine { name: &tool.name, summary: tool.summary.as_deref(), description: &tool.description })
+            .collect();
+        let mut segments = prompt::built_in(language, &lines);
+        let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+        segments.push(prompt::environment(language, &platform, &workspace.display().to_string()));
+        let system = prompt::assemble(segments).into_iter().map(|segment| segment.text);
+        let hooks = Arc::new(Hooks::new(registry.clone()));
+        let mut session = Self {
+            id,
+            store,
+            model,
+            calls: Calls { registry, hooks: hooks.clone() },
+            hooks,
+            tools: tools.collect(),
+            system: system.collect(),
+            language,
+            max_output_tokens,
+            resumed: !messages.is_empty(),
+            begun: false,
+            workspace,
+            messages,
+        };
+        session.mend()?;
+        Ok(session)
+    }
+
+    /// The conversation.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Puts a message on record, then into the conversation; answers with its place.
+    pub fn append(&mut self, message: Message, usage: Option<Usage>) -> Result<u64, StoreError> {
+        let seq = self.store.append(&self.id, &message, usage)?;
+        self.messages.push(message);
+        Ok(seq)
+    }
+
+    /// The context of a call in `step`.
+    pub fn context(&self, step: u32) -> CallContext {
+        CallContext {
+            session: self.id.clone(),
+            call: String::new(),
+            step,
+            agent: AgentKind::Main,
+            language: match self.language {
+                Language::Zh => "zh".into(),
+                Language::En => "en".into(),
+            },
+            workspace: self.workspace.clone(),
+        }
+    }
+
+    /// How many tasks are not finished.
+    pub fn open_tasks(&self) -> Result<u32, StoreError> {
+        let open = |task: &&Task| task.status != TaskStatus::Completed;
+        Ok(self.store.tasks(&self.id)?.iter().filter(open).count() as u32)
+    }
+
+    /// The block that recalls them.
+    pub fn task_recovery(&self) -> Result<String, StoreError> {
+        let tasks = self.store.tasks(&self.id)?;
+        let lines: Vec<TaskLine<'_>> = tasks
+            .iter()
+            .map(|task| TaskLine {
+                id: &task.id,
+                content: &task.content,
+                mark: match task.status {
+                    TaskStatus::Pending => '⏳',
+                    TaskStatus::InProgress => '🔄',
+                    TaskStatus::Completed => '✅',
+                },
+                depends_on: &task.depends_on,
+                assignee: task.assignee.as_deref(),
+            })
+            .collect();
+        Ok(prompt::task_recovery(self.language, &lines))
+    }
+
+    /// A run that was cut off leaves calls without results. Those that had ended get what is on record; the others are
+    /// said to be interrupted. Nothing runs twice.
+    fn mend(&mut self) -> Result<(), StoreError> {
+        let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else { return Ok(()) };
+        let seq = self.messages.len() as u64 - 1;
+        let records = self.store.calls(&self.id, seq)?;
+        let results: Vec<Block> = last
+            .content
+            .iter()
+            .enumerate()
+            .filter_map(|(place, block)| {
+                let Block::ToolUse { id, .. } = block else { return None };
+                let record = records.iter().find(|record| record.place == place);
+                let (parts, is_error) = match record.map(|record| &record.outcome) {
+                    Some(Some((status, parts))) => (parts.clone(), *status != crate::transcript::CallStatus::Ok),
+                    Some(None) => (
+                        interrupted("it had begun, and may or may not have taken effect: look before you repeat it"),
+                        true,
+                    ),
+                    None => (interrupted("it had not begun"), true),
+                };
+                Some(Block::ToolResult { id: id.clone(), parts, is_error })
+            })
+            .collect();
+        if !results.is_empty() {
+            self.append(Message { role: Role::User, origin: Origin::Tools, content: results }, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn interrupted(what: &str) -> Vec<Part> {
+    vec![Part::Text { text: format!("the run was interrupted before this call was answered; {what}") }]
+}

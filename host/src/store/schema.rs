@@ -1,0 +1,76 @@
+//! The schema, as a list of migrations: a migration that was published is never edited, a change is a new one.
+
+use super::StoreError;
+use rusqlite::Connection;
+
+const MIGRATIONS: &[&str] = &["
+    create table sessions (
+        id text primary key,
+        created text not null,
+        updated text not null,
+        model text not null,
+        workspace text not null,
+        title text not null
+    ) strict;
+    create table messages (
+        session text not null references sessions (id),
+        seq integer not null,
+        created text not null,
+        message text not null,
+        usage text,
+        primary key (session, seq)
+    ) strict, without rowid;
+    create table calls (
+        session text not null references sessions (id),
+        seq integer not null,
+        place integer not null,
+        id text not null,
+        tool text not null,
+        input text not null,
+        plugin text not null,
+        digest text not null,
+        begun text not null,
+        ended text,
+        duration_us integer,
+        status text,
+        outcome text,
+        primary key (session, seq, place)
+    ) strict, without rowid;
+    create table tasks (
+        session text not null references sessions (id),
+        position integer not null,
+        task text not null,
+        primary key (session, position)
+    ) strict, without rowid;
+    create table kv (
+        plugin text not null,
+        scope text not null,
+        key text not null,
+        value blob not null,
+        primary key (plugin, scope, key)
+    ) strict, without rowid;
+    create table gates (
+        plugin text primary key
+    ) strict, without rowid;
+"];
+
+pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
+    let known = MIGRATIONS.len() as i64;
+    let version = |connection: &Connection| connection.query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
+    if version(connection).map_err(failed)? == known {
+        return Ok(());
+    }
+    // Read again inside the transaction: another process may have brought it up meanwhile.
+    let behavior = rusqlite::TransactionBehavior::Immediate;
+    let transaction = connection.transaction_with_behavior(behavior).map_err(failed)?;
+    let found = version(&transaction).map_err(failed)?;
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    for migration in &MIGRATIONS[found.max(0) as usize..] {
+        transaction.execute_batch(migration).map_err(failed)?;
+    }
+    transaction.pragma_update(None, "user_version", known).map_err(failed)?;
+    transaction.commit().map_err(failed)
+}

@@ -1,0 +1,252 @@
+//! One tool call, from what the model wrote to what it reads: resolve, check, judge, record, run, show, record.
+//!
+//! Whatever goes wrong on the way becomes a result that the model can read; a call always has exactly one. Hooks of
+//! side-by-side calls run before any of them in call order ([`Calls::prepare`]), then the calls run ([`Calls::run`]).
+
+use crate::context::CallContext;
+use crate::hooks::{Hooks, Judged, Moment};
+use crate::plugin::{Plugin, Registry, Snapshot, State};
+use crate::runtime::{CallError, Guest, GuestEnv, Loaded, ToolAnswer};
+use crate::transcript::{CallStatus, Part};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A call as the model wrote it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Its id.
+    pub id: String,
+    /// Tool name.
+    pub tool: String,
+    /// Arguments.
+    pub input: Value,
+    /// What the model wrote, when it was no JSON object.
+    pub malformed: Option<String>,
+}
+
+/// A call that may run.
+pub struct Ready {
+    snapshot: Arc<Snapshot>,
+    loaded: Arc<Loaded>,
+    env: Arc<GuestEnv>,
+    /// The call.
+    pub asked: Asked,
+    /// Arguments after the hooks.
+    pub input: Value,
+    /// Plugin that answers.
+    pub plugin: String,
+    /// SHA-256 of its component.
+    pub digest: String,
+    /// Whether it may run beside others.
+    pub read_only: bool,
+    /// Texts of hooks for the model.
+    pub contexts: Vec<String>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub status: CallStatus,
+    /// What the model reads.
+    pub parts: Vec<Part>,
+    /// Why, when it was refused or failed.
+    pub reason: Option<String>,
+    /// Plugin that answered, or was to; empty when there is none.
+    pub plugin: String,
+    /// SHA-256 of its component.
+    pub digest: String,
+    /// Wall time of the guest.
+    pub duration: Duration,
+}
+
+/// Runs calls of one session.
+pub struct Calls {
+    /// Where plugins are.
+    pub registry: Arc<Registry>,
+    /// The session's hooks.
+    pub hooks: Arc<Hooks>,
+}
+
+impl Calls {
+    /// Resolves, checks and judges a call. The snapshot is captured here: a swap later does not touch this call.
+    pub async fn prepare(
+        &self,
+        asked: Asked,
+        context: &CallContext,
+        cancel: &CancellationToken,
+    ) -> Result<Ready, Finished> {
+        let snapshot = self.registry.snapshot();
+        let Some((plugin, tool)) = snapshot.tool(&asked.tool) else {
+            return Err(failed(&unknown(&snapshot, &asked.tool), None));
+        };
+        let (loaded, env) = usable(plugin).map_err(|reason| refused(&reason, Some(plugin)))?;
+        if let Some(raw) = &asked.malformed {
+            let shown: String = raw.chars().take(200).collect();
+            return Err(failed(
+                &format!("the arguments are not a JSON object: {shown:?}; call again with one"),
+                Some(plugin),
+            ));
+        }
+        tool.schema.check(&asked.input).map_err(|reason| failed(&reason, Some(plugin)))?;
+        let judged =
+            Judged { tool: &tool.name, read_only: tool.read_only, plugin: &plugin.name, digest: plugin.digest() };
+        let verdict = self
+            .hooks
+            .pre_tool_use(Moment { snapshot: &snapshot, context, cancel }, &judged, asked.input.clone())
+            .await;
+        if let Some((gate, reason)) = &verdict.block {
+            return Err(refused(&format!("refused by {gate}: {reason}"), Some(plugin)));
+        }
+        if let Some((hook, reason)) = verdict.asks.first() {
+            let reason =
+                format!("{hook} wants a person's consent, and nobody can be asked here: {reason}; do not retry");
+            return Err(refused(&reason, Some(plugin)));
+        }
+        if verdict.input != asked.input {
+            tool.schema.check(&verdict.input).map_err(|reason| {
+                refused(
+                    &format!("a hook changed the arguments to ones that the tool does not take: {reason}"),
+                    Some(plugin),
+                )
+            })?;
+        }
+        Ok(Ready {
+            input: verdict.input,
+            contexts: verdict.contexts,
+            plugin: plugin.name.clone(),
+            digest: plugin.digest().to_owned(),
+            read_only: tool.read_only,
+            snapshot: snapshot.clone(),
+            loaded,
+            env,
+            asked,
+        })
+    }
+
+    /// Runs a call, shows the result to the hooks and bounds it.
+    pub async fn run(&self, ready: &Ready, context: &CallContext, cancel: &CancellationToken) -> Finished {
+        let Ready { loaded, env, .. } = ready;
+        let guest = Guest { loaded, env, context, services: self.registry.services(), cancel };
+        let started = std::time::Instant::now();
+        let answer = self.registry.runtime().call_tool(guest, &ready.asked.tool, &ready.input).await;
+        let mut duration = started.elapsed();
+        let result = match answer {
+            Ok((Ok(result), stats)) => {
+                duration = stats.duration;
+                result
+            }
+            Ok((Err(reason), stats)) => {
+                duration = stats.duration;
+                ToolAnswer { parts: vec![Part::Text { text: reason }], is_error: true }
+            }
+            Err(error) => {
+                ToolAnswer { parts: vec![Part::Text { text: explain(&ready.asked.tool, &error) }], is_error: true }
+            }
+        };
+        let result = bounded(result, self.registry.runtime().limits().output_bytes as usize);
+        let at = Moment { snapshot: &ready.snapshot, context, cancel };
+        let shown = self.hooks.post_tool_use(at, &ready.asked.tool, &ready.input, result, duration).await;
+        let shown = bounded(shown, self.registry.runtime().limits().output_bytes as usize);
+        Finished {
+            status: if shown.is_error { CallStatus::Failed } else { CallStatus::Ok },
+            reason: shown.is_error.then(|| text_of(&shown.parts)),
+            parts: shown.parts,
+            plugin: ready.plugin.clone(),
+            digest: ready.digest.clone(),
+            duration,
+        }
+    }
+}
+
+/// The code behind a tool, or why it may not run.
+fn usable(plugin: &Plugin) -> Result<(Arc<Loaded>, Arc<GuestEnv>), String> {
+    match (plugin.state, &plugin.code) {
+        (State::Live, Some((loaded, env))) => Ok((loaded.clone(), env.clone())),
+        (State::Disabled, _) => {
+            Err(format!("the plugin {} is disabled by the operator; do not retry, use another tool", plugin.name))
+        }
+        (State::Waiting, _) => Err(format!(
+            "the plugin {} waits for a grant; do not retry; an operator grants it under grants: in astrarium.yaml with `{}`",
+            plugin.name,
+            plugin.missing.grant_lines(&plugin.name)
+        )),
+        _ => Err(format!("the plugin {} could not be loaded; do not retry, use another tool", plugin.name)),
+    }
+}
+
+fn unknown(snapshot: &Snapshot, name: &str) -> String {
+    let shown: String = name.chars().take(80).collect();
+    let nearest = snapshot
+        .tools()
+        .map(|(_, tool)| tool.name.as_str())
+        .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
+    match nearest {
+        Some(nearest) => format!("there is no tool {shown:?}; the nearest is {nearest}"),
+        None => format!("there is no tool {shown:?}; no plugin with tools is loaded, see `astrarium plugin list`"),
+    }
+}
+
+fn explain(tool: &str, error: &CallError) -> String {
+    match error {
+        CallError::Cancelled => format!("the user cancelled {tool} while it ran; it may or may not have taken effect"),
+        CallError::Timeout(_) | CallError::Stuck(_) => {
+            format!("{tool} failed: {error} (limits: tool_ms); ask it for less")
+        }
+        CallError::Trap(_) | CallError::Start(_) => {
+            format!("{tool} failed: {error}; do not retry with the same arguments")
+        }
+    }
+}
+
+fn finished(status: CallStatus, reason: &str, plugin: Option<&Arc<Plugin>>) -> Finished {
+    Finished {
+        status,
+        parts: vec![Part::Text { text: reason.to_owned() }],
+        reason: Some(reason.to_owned()),
+        plugin: plugin.map(|plugin| plugin.name.clone()).unwrap_or_default(),
+        digest: plugin.map(|plugin| plugin.digest().to_owned()).unwrap_or_default(),
+        duration: Duration::ZERO,
+    }
+}
+
+fn failed(reason: &str, plugin: Option<&Arc<Plugin>>) -> Finished {
+    finished(CallStatus::Failed, reason, plugin)
+}
+
+fn refused(reason: &str, plugin: Option<&Arc<Plugin>>) -> Finished {
+    finished(CallStatus::Refused, reason, plugin)
+}
+
+/// The parts as text, for people.
+pub fn text_of(parts: &[Part]) -> String {
+    parts.iter().map(Part::as_text).collect::<Vec<_>>().join("\n")
+}
+
+/// Keeps the parts within the budget; what is cut is said.
+fn bounded(mut answer: ToolAnswer, budget: usize) -> ToolAnswer {
+    let mut left = budget;
+    for part in &mut answer.parts {
+        let size = match part {
+            Part::Text { text } => text.len(),
+            Part::Json { value } => value.to_string().len(),
+            Part::Image { data, .. } => data.len(),
+            Part::File { path, note } => path.len() + note.as_ref().map_or(0, String::len),
+        };
+        if size > left {
+            let text = match part {
+                Part::Image { .. } => String::new(),
+                ref other => other.as_text(),
+            };
+            let kept = &text[..text.floor_char_boundary(left.min(text.len()))];
+            let note = format!("[cut: {} of {size} bytes shown (limits: output_bytes); ask for less]", kept.len());
+            *part = Part::Text { text: if kept.is_empty() { note } else { format!("{kept}\n{note}") } };
+            left = 0;
+        } else {
+            left -= size;
+        }
+    }
+    answer
+}

@@ -1,0 +1,218 @@
+//! The turn: the one room that knows the order of the rooms.
+//!
+//! Ask the model, record, decide, run the calls, record, and again, until there is an answer. Everything is on record
+//! before the next act, so a run that is cut off anywhere resumes; whatever ends a run, there is one [`Outcome`]. It
+//! renders no prompt, judges no call and speaks no wire itself.
+
+use crate::context::CallContext;
+use crate::event::{EndReason, Event, Outcome, Sink};
+use crate::hooks::Hooks;
+use crate::model::{Breakpoint, ModelEvent, Request, ToolChoice};
+use crate::prompt;
+use crate::runtime::StepFigures;
+use crate::session::Session;
+use crate::stop::{self, Next};
+use crate::store::StoreError;
+use crate::transcript::{Block, Message, Origin, Reply, Role, Usage, text_of};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+mod calls;
+
+/// How a turn is to run.
+pub struct Run<'a> {
+    /// Steps it may take; at least 1.
+    pub max_steps: u32,
+    /// Where events go.
+    pub sink: &'a Sink,
+    /// Cancels it.
+    pub cancel: &'a CancellationToken,
+}
+
+/// What a turn has done so far.
+#[derive(Default)]
+struct Tally {
+    steps: u32,
+    tool_calls: u32,
+    refused: u32,
+    usage: Usage,
+}
+
+/// Why a turn ends before its answer.
+enum Halt {
+    Cancelled,
+    Failed(String),
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        Halt::Failed(error.to_string())
+    }
+}
+
+/// Answers `question` in `session`.
+pub async fn run(session: &mut Session, question: &str, run: &Run<'_>) -> Outcome {
+    let mut tally = Tally::default();
+    let hooks = session.hooks.clone();
+    (run.sink)(Event::Started {
+        session: session.id.clone(),
+        resumed: session.resumed,
+        model: session.model.name().into(),
+    });
+    let ended = steps(session, question, run, &mut tally).await;
+    let (reason, answer, error) = match ended {
+        Ok((reason, answer)) => (reason, answer, None),
+        Err(Halt::Cancelled) => (EndReason::Cancelled, String::new(), None),
+        Err(Halt::Failed(reason)) => (EndReason::Failed, String::new(), Some(reason)),
+    };
+    hooks.session_stop(&session.context(tally.steps), reason, tally.steps, tally.tool_calls).await;
+    let outcome = Outcome {
+        session: session.id.clone(),
+        reason,
+        answer,
+        steps: tally.steps,
+        tool_calls: tally.tool_calls,
+        refused_calls: tally.refused,
+        usage: tally.usage,
+        error,
+    };
+    (run.sink)(Event::Done(outcome.clone()));
+    outcome
+}
+
+async fn steps(
+    session: &mut Session,
+    question: &str,
+    run: &Run<'_>,
+    tally: &mut Tally,
+) -> Result<(EndReason, String), Halt> {
+    begin(session, question, run).await?;
+    loop {
+        tally.steps += 1;
+        let context = session.context(tally.steps);
+        let reply = ask(session, ToolChoice::Auto, run, tally).await?;
+        let seq = record(session, &reply)?;
+        let next = stop::next(&reply.content, &reply.stop, tally.steps, run.max_steps);
+        let figures = match next {
+            Next::RunCalls | Next::LastWord => calls::run_all(session, seq, &reply, &context, run, tally).await?,
+            Next::GoOn | Next::Done => StepFigures::default(),
+        };
+        finish_step(session, &context, run, figures, reply.usage, tally.steps).await;
+        match next {
+            Next::RunCalls | Next::GoOn => {}
+            Next::LastWord => return last_word(session, run, tally).await,
+            Next::Done => return Ok((EndReason::Done, text_of(&reply.content))),
+        }
+        if run.cancel.is_cancelled() {
+            return Err(Halt::Cancelled);
+        }
+    }
+}
+
+/// Puts the question on record, with what the hooks add and the tasks that wait.
+async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(), Halt> {
+    let context = session.context(0);
+    if !session.begun {
+        session.begun = true;
+        let open = session.open_tasks()?;
+        let hooks: Arc<Hooks> = session.hooks.clone();
+        let model = session.model.name().to_owned();
+        let (texts, recovery) = hooks.session_start(&context, run.cancel, session.resumed, &model, open).await;
+        for text in texts {
+            session.append(Message::host(prompt::reminder(&text)), None)?;
+        }
+        session.append(Message::user(question), None)?;
+        if recovery && open > 0 {
+            let block = session.task_recovery()?;
+            session.append(Message::host(block), None)?;
+        }
+    } else {
+        session.append(Message::user(question), None)?;
+    }
+    Ok(())
+}
+
+/// Asks the model, and shows what streams in.
+async fn ask(session: &Session, choice: ToolChoice, run: &Run<'_>, tally: &mut Tally) -> Result<Reply, Halt> {
+    let request = Request {
+        tools: session.tools.clone(),
+        system: session.system.clone(),
+        messages: session.messages().to_vec(),
+        tool_choice: choice,
+        max_output_tokens: session.max_output_tokens,
+        breakpoints: breakpoints(session),
+    };
+    let mut on_event = |event: ModelEvent| match event {
+        ModelEvent::Text(text) => (run.sink)(Event::Text { text }),
+        ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
+        ModelEvent::ToolUse { .. } => {}
+    };
+    let reply = tokio::select! {
+        reply = session.model.ask(&request, &mut on_event) => reply.map_err(|error| Halt::Failed(error.to_string()))?,
+        () = run.cancel.cancelled() => return Err(Halt::Cancelled),
+    };
+    tally.usage = tally.usage.plus(reply.usage);
+    Ok(reply)
+}
+
+/// Ends of prefixes that the next request shares: tools, system, and the conversation so far.
+fn breakpoints(session: &Session) -> Vec<Breakpoint> {
+    let mut marks = Vec::new();
+    if !session.tools.is_empty() {
+        marks.push(Breakpoint::Tools);
+    }
+    if let Some(last) = session.system.len().checked_sub(1) {
+        marks.push(Breakpoint::System(last));
+    }
+    if let Some(last) = session.messages().len().checked_sub(1) {
+        marks.push(Breakpoint::Message(last));
+    }
+    marks
+}
+
+fn record(session: &mut Session, reply: &Reply) -> Result<u64, Halt> {
+    let says_something = reply.content.iter().any(|block| !matches!(block, Block::Thinking { .. }));
+    if !says_something {
+        return Err(Halt::Failed(format!(
+            "{} answered with nothing (stop reason {:?}); ask again, or choose another model with --model",
+            session.model.name(),
+            reply.stop
+        )));
+    }
+    let message = Message { role: Role::Assistant, origin: Origin::Model, content: reply.content.clone() };
+    Ok(session.append(message, Some(reply.usage))?)
+}
+
+async fn finish_step(
+    session: &Session,
+    context: &CallContext,
+    run: &Run<'_>,
+    mut figures: StepFigures,
+    usage: Usage,
+    step: u32,
+) {
+    figures.usage = usage;
+    figures.messages = session.messages().len() as u32;
+    session.hooks.step_complete(context, run.cancel, figures).await;
+    (run.sink)(Event::Step { step, usage });
+}
+
+/// The steps are used up: the answer comes all the same, without tools, and says so.
+async fn last_word(session: &mut Session, run: &Run<'_>, tally: &mut Tally) -> Result<(EndReason, String), Halt> {
+    (run.sink)(Event::Notice {
+        text: format!("the step limit of {} is reached; the model is asked for its answer", run.max_steps),
+    });
+    session.append(Message::host(prompt::step_limit_nudge(session.language, run.max_steps)), None)?;
+    let mut reply = ask(session, ToolChoice::None, run, tally).await?;
+    // A model that calls tools all the same gets no results any more, so its calls must not stand in the transcript.
+    reply.content.retain(|block| !matches!(block, Block::ToolUse { .. }));
+    let text = text_of(&reply.content);
+    let note = format!("[The step limit of {} was reached.]", run.max_steps);
+    if text.trim().is_empty() {
+        reply.content = vec![Block::Text { text: note.clone() }];
+        record(session, &reply)?;
+        return Ok((EndReason::StepLimit, note));
+    }
+    record(session, &reply)?;
+    Ok((EndReason::StepLimit, format!("{text}\n\n{note}")))
+}

@@ -92,6 +92,11 @@ mod tests {
 
     #[test]
     fn each_mistake_is_named_with_its_place() {
-        check(json!({ "limit": 0, "file": 1 }), expect![[""]]);
+        check(
+            json!({ "limit": 0, "file": 1 }),
+            expect![[
+                r#"the arguments do not fit the tool's schema: 0 is less than the minimum of 1 (at /limit); Additional properties are not allowed ('file' was unexpected) (at the top); "path" is a required property (at the top); it takes path, limit?"#
+            ]],
+        );
     }
 }

@@ -55,6 +55,9 @@ struct Global {
     /// The folder that file tools may touch
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
+    /// Folder of compiled plugins [default: cache in the home folder]
+    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_CACHE")]
+    cache: Option<PathBuf>,
     /// anthropic:NAME, openai:NAME or scripted:FILE
     #[arg(long, global = true, value_name = "MODEL")]
     model: Option<String>,
@@ -109,7 +112,11 @@ async fn dispatch(cli: Cli) -> Exit {
     let opened = async {
         let options = options(&cli.global)?;
         log::start(&options.home);
-        Host::open(options).await
+        // Compiling a plugin for the first time takes seconds; from the cache it is over before a spinner is seen.
+        let spinner = show::spinner("loading plugins");
+        let host = Host::open(options).await;
+        spinner.finish_and_clear();
+        host
     };
     let host = match opened.await {
         Ok(host) => host,
@@ -159,8 +166,10 @@ fn options(global: &Global) -> Result<Options> {
             .data_dir()
             .join("astrarium"),
     };
+    let cache = global.cache.clone().unwrap_or_else(|| home.join("cache"));
     Ok(Options {
         home,
+        cache,
         config: global.config.clone(),
         plugins: global.plugins.clone(),
         workspace: global.workspace.clone(),

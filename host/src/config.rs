@@ -6,6 +6,7 @@
 use crate::grant::Capabilities;
 use crate::limits::Limits;
 use crate::plugin::GrantRule;
+use crate::yaml;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,8 +72,7 @@ impl Config {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let config: Config = serde_saphyr::from_str(&text)
-            .map_err(|error| anyhow!("{}: {}", path.display(), one_line(&error.to_string())))?;
+        let config: Config = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
         if let Some(field) = config.limits.zero_field() {
             bail!("{}: limits: {field}: must be at least 1; leave it out for the default", path.display());
         }
@@ -93,8 +93,7 @@ impl Config {
 pub fn policy(share: &Path) -> Result<Vec<GrantRule>> {
     let path = share.join("policy.yaml");
     let Some(text) = read(&path, false)? else { return Ok(Vec::new()) };
-    let policy: Policy = serde_saphyr::from_str(&text)
-        .map_err(|error| anyhow!("{}: {}", path.display(), one_line(&error.to_string())))?;
+    let policy: Policy = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
     Ok(policy.grants)
 }
 
@@ -136,10 +135,6 @@ fn read(path: &Path, must_exist: bool) -> Result<Option<String>> {
     Ok(Some(text))
 }
 
-fn one_line(message: &str) -> String {
-    message.lines().next().unwrap_or_default().trim().to_owned()
-}
-
 /// A grant is `plugin`, perhaps `digest`, and capabilities. Taken apart here, since serde's flatten would let unknown
 /// keys through, and a misspelt capability must be an error.
 fn grants<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<GrantRule>, D::Error> {
@@ -162,9 +157,14 @@ fn grant(mut entry: Map<String, Value>) -> Result<GrantRule, String> {
         }
         Some(other) => return Err(format!("grants: {plugin}: digest: {other} is no text")),
     };
+    let gate = match entry.shift_remove("gate") {
+        None => false,
+        Some(Value::Bool(gate)) => gate,
+        Some(other) => return Err(format!("grants: {plugin}: gate: {other} is neither true nor false")),
+    };
     let capabilities: Capabilities =
         serde_json::from_value(Value::Object(entry)).map_err(|error| format!("grants: {plugin}: {error}"))?;
-    Ok(GrantRule { plugin, digest, capabilities })
+    Ok(GrantRule { plugin, digest, gate, capabilities })
 }
 
 #[cfg(test)]
@@ -190,7 +190,12 @@ mod tests {
 
     #[test]
     fn a_misspelt_capability_is_an_error_and_no_grant() {
-        check("grants:\n- { plugin: a, kvs: true }\n", expect![[""]]);
+        check(
+            "grants:\n- { plugin: a, kvs: true }\n",
+            expect![
+                "…/astrarium.yaml: line 2, column 3: grants: a: unknown field `kvs`, expected one of `fs`, `http`, `process`, `env`, `kv`, `tasks`, `memory`, `skills`, `context`, `agents`"
+            ],
+        );
     }
 
     #[test]
@@ -203,11 +208,17 @@ mod tests {
 
     #[test]
     fn a_duplicate_key_is_an_error() {
-        check("model: a\nmodel: b\n", expect![[""]]);
+        check(
+            "model: a\nmodel: b\n",
+            expect!["…/astrarium.yaml: line 2, column 1: duplicate mapping key: model; write it once"],
+        );
     }
 
     #[test]
     fn a_negative_limit_is_an_error() {
-        check("limits: { tool_ms: -1 }\n", expect![[""]]);
+        check(
+            "limits: { tool_ms: -1 }\n",
+            expect!["…/astrarium.yaml: line 1, column 20: this must be a whole number from 0 up"],
+        );
     }
 }

@@ -133,4 +133,4 @@ impl EndReason {
 }
 
 /// Where events go. Called from the turn's own task, in order; progress may come from a guest's thread.
-pub type Sink = dyn Fn(Event) + Send + Sync;
+pub type Sink<'a> = dyn Fn(Event) + Send + Sync + 'a;

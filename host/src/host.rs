@@ -27,6 +27,8 @@ pub struct Options {
     pub workspace: PathBuf,
     /// What ships: plugins, policy, demo.
     pub share: PathBuf,
+    /// Compiled plugins; must be writable by this user alone.
+    pub cache: PathBuf,
     /// The model, when it was named.
     pub model: Option<String>,
 }
@@ -48,7 +50,7 @@ pub struct Host {
 
 /// Sends the guests' progress to whoever shows the run that is under way.
 #[derive(Default)]
-struct Relay(RwLock<Option<Arc<Sink>>>);
+struct Relay(RwLock<Option<Arc<Sink<'static>>>>);
 
 impl Relay {
     fn send(&self, event: Event) {
@@ -72,7 +74,7 @@ impl Host {
             bail!("the workspace {} is not a folder; name one with --workspace", options.workspace.display());
         }
         let config = Config::load(&options.config_path(), options.config.is_some())?;
-        keep_out(&options)?;
+        check_workspace(&options)?;
         let store = Arc::new(Store::open(&options.home.join("astrarium.db"))?);
         let relay = Arc::new(Relay::default());
         let progress = {
@@ -83,7 +85,7 @@ impl Host {
             }
         };
         let services = Services { store: store.clone(), progress: Arc::new(progress) };
-        let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.home.join("cache/compiled"))?);
+        let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.cache)?);
         let settings = settings(&options, &config)?;
         let registry = Arc::new(Registry::new(runtime, services, settings));
         let problems = registry.refresh().await;
@@ -91,7 +93,7 @@ impl Host {
     }
 
     /// Shows the guests' progress in `sink` from now on.
-    pub fn show_progress(&self, sink: Arc<Sink>) {
+    pub fn show_progress(&self, sink: Arc<Sink<'static>>) {
         *self.relay.0.write().unwrap_or_else(PoisonError::into_inner) = Some(sink);
     }
 
@@ -216,6 +218,7 @@ fn settings(options: &Options, config: &Config) -> Result<Settings> {
         grants,
         configs: configs.collect(),
         disabled: config::disabled(&options.home)?,
+        kept_out: kept_out(options),
         workspace: options.workspace.clone(),
         library: options.home.join("library"),
     })
@@ -241,21 +244,8 @@ fn canonical(path: &Path, what: &str) -> Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("{what} {} cannot be opened", path.display()))
 }
 
-/// A workspace that covers the home or the config would let an agent grant itself what it likes.
-fn keep_out(options: &Options) -> Result<()> {
-    let config = options.config_path();
-    let config = fs::canonicalize(&config).unwrap_or(config);
-    let what = [(&options.home, "the home folder", "--home"), (&config, "the config", "--config")];
-    for (path, name, flag) in what {
-        if path.starts_with(&options.workspace) {
-            bail!(
-                "the workspace {} covers {name} {}, so file tools could change what they are granted; choose another with \
-                 --workspace or {flag}",
-                options.workspace.display(),
-                path.display()
-            );
-        }
-    }
+/// Agents work in a workspace; one inside the home folder would be kept out of itself.
+fn check_workspace(options: &Options) -> Result<()> {
     if options.workspace.starts_with(&options.home) {
         bail!(
             "the workspace {} lies in the home folder {}; choose another with --workspace or --home",
@@ -264,4 +254,12 @@ fn keep_out(options: &Options) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Real paths that no grant reaches. The library in the home has a grant of its own, which opens that folder and is not
+/// covered by this: a place is kept out of the folders that lie around it.
+fn kept_out(options: &Options) -> Vec<PathBuf> {
+    let mut places = vec![options.home.clone(), options.config_path(), options.cache.clone(), options.share.clone()];
+    places.extend(options.plugins.iter().cloned());
+    places.into_iter().map(|place| fs::canonicalize(&place).unwrap_or(place)).collect()
 }

@@ -15,6 +15,7 @@ pub mod fold;
 pub mod manifest;
 pub mod prompt;
 pub mod stop;
+pub mod yaml;
 // Doors.
 pub mod capability;
 pub mod model;

@@ -1,6 +1,7 @@
 //! `plugin.yaml`: what a plugin says of itself and asks for. A pure reader; the folder is read by the plugin room.
 
 use crate::grant::Capabilities;
+use crate::yaml;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -39,7 +40,7 @@ fn default_order() -> i32 {
 impl Manifest {
     /// Reads a manifest. The error is one line: what is wrong, where in the text, and what to do.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let manifest: Manifest = serde_saphyr::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+        let manifest: Manifest = yaml::from_str(text)?;
         if !is_plugin_name(&manifest.name) {
             return Err(format!(
                 "name: {:?} is no plugin name; use a to z, 0 to 9 and -, beginning with a letter",
@@ -78,11 +79,6 @@ fn is_name(name: &str, joint: char) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == joint)
 }
 
-/// The parser draws the place over several lines; a log wants one.
-fn one_line(message: &str) -> String {
-    message.lines().next().unwrap_or_default().trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +108,12 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named() {
-        check("name: a\nversion: '1'\nrequest: {}\n", expect![[""]]);
+        check(
+            "name: a\nversion: '1'\nrequest: {}\n",
+            expect![
+                "line 3, column 1: unknown field `request`, expected one of name, version, description, component, order, requests, config"
+            ],
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod engine;
 mod fs_gate;
 mod guest;
 mod invoke;
+mod kept_out;
 mod limiter;
 mod load;
 

@@ -24,7 +24,7 @@ pub struct Run<'a> {
     /// Steps it may take; at least 1.
     pub max_steps: u32,
     /// Where events go.
-    pub sink: &'a Sink,
+    pub sink: &'a Sink<'a>,
     /// Cancels it.
     pub cancel: &'a CancellationToken,
 }

@@ -3,7 +3,7 @@
 use crate::event::{Event, Finished, Outcome, Sink};
 use crate::transcript::CallStatus;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,19 +36,12 @@ struct State {
 
 impl Printer {
     pub(super) fn new(output: Output) -> Arc<Self> {
-        let spinner = ProgressBar::new_spinner();
-        // A spinner is for people who wait: none in a pipe, none where JSON is asked for.
-        if output != Output::Text || !std::io::stderr().is_terminal() {
-            spinner.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            spinner.set_style(style);
-        }
+        let spinner = if output == Output::Text { spinner("") } else { ProgressBar::hidden() };
         Arc::new(Self { output, state: Mutex::default(), spinner })
     }
 
     /// Where a turn sends its events.
-    pub(super) fn sink(self: &Arc<Self>) -> Arc<Sink> {
+    pub(super) fn sink(self: &Arc<Self>) -> Arc<Sink<'static>> {
         let printer = self.clone();
         Arc::new(move |event| printer.show(&event))
     }
@@ -127,6 +120,19 @@ impl Printer {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A spinner on standard error for people who wait: none in a pipe.
+pub(super) fn spinner(message: &'static str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner().with_message(message);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        spinner.set_style(style);
+    }
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
 }
 
 /// Prints a line on standard output. A reader that went away is no failure of ours.

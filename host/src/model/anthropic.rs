@@ -1,6 +1,6 @@
 //! The Anthropic Messages API: the door itself, its headers, its address and its key.
 //!
-//! What is sent is in [`request`], what comes back in [`stream`]. It does not retry and does not switch thinking on.
+//! What is sent is in `request`, what comes back in `stream`. It does not retry and does not switch thinking on.
 
 use super::wire::{Door, Key, Limits, Vendor, Words};
 use super::{Model, ModelError, ModelEvent, Request};

@@ -1,7 +1,7 @@
 //! OpenAI-compatible Chat Completions, which also reaches Ollama, llama.cpp, vLLM, DeepSeek and others: the door itself,
 //! its address and its key.
 //!
-//! What is sent is in [`request`], what comes back in [`stream`]. It does not retry and asks for no reasoning.
+//! What is sent is in `request`, what comes back in `stream`. It does not retry and asks for no reasoning.
 
 use super::wire::{Door, Key, Limits, Vendor};
 use super::{Model, ModelError, ModelEvent, Request};

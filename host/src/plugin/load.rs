@@ -57,6 +57,7 @@ async fn list_tools(
         digest: loaded.digest.clone(),
         effective: Capabilities::default(),
         preopens: Vec::new(),
+        kept_out: Vec::new(),
         config: Value::Object(captured.manifest.config.clone()),
     });
     let context = CallContext {

@@ -24,6 +24,9 @@ pub struct GrantRule {
     pub plugin: String,
     /// SHA-256 that the component must have, or any.
     pub digest: Option<String>,
+    /// Whether calls rely on it as a gate: while it is enabled and cannot judge, every call is refused, also where it has
+    /// never been loaded here.
+    pub gate: bool,
     /// What is granted.
     pub capabilities: Capabilities,
 }
@@ -41,6 +44,8 @@ pub struct Settings {
     pub disabled: BTreeSet<String>,
     /// The workspace: what a grant of `workspace` opens.
     pub workspace: PathBuf,
+    /// Real paths that no grant reaches, whatever folder covers them.
+    pub kept_out: Vec<PathBuf>,
     /// The library: what a grant of `library` opens.
     pub library: PathBuf,
 }
@@ -124,7 +129,9 @@ impl Registry {
             problems.push(error.to_string());
             Vec::new()
         });
-        let new = Snapshot::build(plugins, &gates);
+        let relied_on = settings.grants.iter().filter(|rule| rule.gate && !settings.disabled.contains(&rule.plugin));
+        let relied_on: BTreeSet<&str> = relied_on.map(|rule| rule.plugin.as_str()).collect();
+        let new = Snapshot::build(plugins, &gates, &relied_on);
         self.remember_gates(&new, &gates);
         problems.extend(changes(&old, &new));
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
@@ -288,10 +295,15 @@ fn environment(settings: &Settings, captured: &Captured, loaded: &Loaded) -> (Gu
         };
         Preopen { host: host.to_owned(), guest, writable: rule.mode == FsMode::Rw }
     });
+    let preopens: Vec<Preopen> = preopens.collect();
+    let covered = |place: &&PathBuf| {
+        preopens.iter().any(|folder| place.starts_with(folder.host.canonicalize().as_ref().unwrap_or(&folder.host)))
+    };
     let env = GuestEnv {
         plugin: name.clone(),
         digest: loaded.digest.clone(),
-        preopens: preopens.collect(),
+        kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),
+        preopens,
         config: merge_config(&captured.manifest.config, settings.configs.get(name)),
         effective,
     };

@@ -4,7 +4,7 @@ use crate::arguments::Schema;
 use crate::grant::Capabilities;
 use crate::runtime::{Exports, GuestEnv, Loaded};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -150,8 +150,9 @@ pub(super) fn is_gate(exports: &Exports) -> bool {
 
 impl Snapshot {
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
-    /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded.
-    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String]) -> Self {
+    /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
+    /// those of enabled ones that an operator relies on as gates.
+    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeSet<&str>) -> Self {
         let mut snapshot = Snapshot::default();
         let mut kept = Vec::new();
         for mut plugin in plugins {
@@ -167,7 +168,7 @@ impl Snapshot {
                     snapshot.tools.insert(tool.name.clone(), (plugin.clone(), place));
                 }
             }
-            let was_gate = plugin.is_gate() || gates.contains(&plugin.name);
+            let was_gate = plugin.is_gate() || gates.contains(&plugin.name) || relied_on.contains(plugin.name.as_str());
             if was_gate && plugin.state == State::Failed {
                 let reason = plugin.error.clone().unwrap_or_default();
                 snapshot.broken_gates.push((plugin.name.clone(), reason));
@@ -177,6 +178,9 @@ impl Snapshot {
                 snapshot.broken_gates.push((plugin.name.clone(), reason));
             }
             kept.push(plugin);
+        }
+        for name in relied_on.iter().filter(|name| !kept.iter().any(|plugin| plugin.name == **name)) {
+            snapshot.broken_gates.push(((*name).to_owned(), "it is not there".into()));
         }
         kept.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
         snapshot.plugins = kept;

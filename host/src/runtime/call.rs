@@ -142,13 +142,22 @@ fn explain(error: &wasmtime::Error, state: &GuestState) -> String {
     let mut reason = match (error.downcast_ref::<Trap>(), &state.limiter.refused) {
         (_, Some(limit)) => format!("it went over its {limit}"),
         (Some(Trap::StackOverflow), _) => "its call stack overflowed".into(),
+        (Some(Trap::MemoryOutOfBounds), _) => {
+            "it reached outside its memory, as guests do whose stack overflows into nothing".into()
+        }
         (Some(Trap::UnreachableCodeReached), _) => "it panicked or aborted".into(),
         (Some(trap), _) => trap.to_string(),
+        (None, _) if error.root_cause().to_string().contains("fuel allocated for hostcalls") => {
+            "it handed over more than one call may carry (limits: host_call_bytes)".into()
+        }
         // The root cause is the plain sentence; what is around it is a wasm backtrace.
         (None, _) => error.root_cause().to_string(),
     };
+    // One line, without the advice that a panic message of Rust ends in: nobody can set variables in there.
     let said = state.stderr.text();
-    let said = said.trim();
+    let lines =
+        said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: run with `RUST_"));
+    let said = lines.collect::<Vec<_>>().join(" ");
     if !said.is_empty() {
         let skip = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
         reason.push_str(&format!("; it said: {}", &said[skip..]));

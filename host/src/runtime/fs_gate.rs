@@ -3,33 +3,42 @@
 //! Opening a FIFO or a device blocks in a system call that no epoch reaches, so special files are refused by their type
 //! first. A `:` in a path is a drive prefix or an alternate stream on some systems, so it is refused on all (an open
 //! advisory of wasmtime 48.0.8 is about these). Hard links are not offered: one made into a writable folder would open
-//! a file that was granted to be read only.
+//! a file that was granted to be read only. Kept-out places are refused, and no link can be made that leads to one.
 
-use super::GuestState;
+use super::{GuestState, kept_out};
+use std::path::PathBuf;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::filesystem::WasiFilesystemView as _;
 use wasmtime_wasi::p2::FsError;
+use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, HostDescriptor, OpenFlags, PathFlags,
 };
 
 type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type Fd = Resource<Descriptor>;
+type Caller<'a> = StoreContextMut<'a, GuestState>;
 
-/// Replaces the functions of `wasi:filesystem/types` that take a path and can open or make something.
+/// Replaces the functions of `wasi:filesystem` that take a path and can open, make, move or remove something.
 pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
+    linker.instance("wasi:filesystem/preopens@0.2.12")?.func_wrap(
+        "get-directories",
+        |mut store: Caller<'_>, (): ()| {
+            let folders = store.data_mut().filesystem().get_directories()?;
+            store.data_mut().note_preopens(&folders);
+            Ok((folders,))
+        },
+    )?;
     let mut types = linker.instance("wasi:filesystem/types@0.2.12")?;
     types.func_wrap_async(
         "[method]descriptor.open-at",
-        |store: StoreContextMut<'_, GuestState>, args: (Fd, PathFlags, String, OpenFlags, DescriptorFlags)| {
-            Box::new(open_at(store, args))
-        },
+        |store: Caller<'_>, args: (Fd, PathFlags, String, OpenFlags, DescriptorFlags)| Box::new(open_at(store, args)),
     )?;
     types.func_wrap_async(
         "[method]descriptor.stat-at",
-        |mut store: StoreContextMut<'_, GuestState>, (fd, flags, path): (Fd, PathFlags, String)| {
+        |mut store: Caller<'_>, (fd, flags, path): (Fd, PathFlags, String)| {
             Box::new(async move {
                 if let Err(code) = check_path(&path) {
                     return Ok((Err(code),)) as Answer<DescriptorStat>;
@@ -40,9 +49,9 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     )?;
     types.func_wrap_async(
         "[method]descriptor.create-directory-at",
-        |mut store: StoreContextMut<'_, GuestState>, (fd, path): (Fd, String)| {
+        |mut store: Caller<'_>, (fd, path): (Fd, String)| {
             Box::new(async move {
-                if let Err(code) = check_path(&path) {
+                if let Err(code) = check_path(&path).and_then(|()| store.data().may_reach(&fd, &path)) {
                     return Ok((Err(code),)) as Answer<()>;
                 }
                 answer(store.data_mut().filesystem().create_directory_at(fd, path).await)
@@ -51,52 +60,124 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     )?;
     types.func_wrap_async(
         "[method]descriptor.rename-at",
-        |mut store: StoreContextMut<'_, GuestState>, (fd, old, new_fd, new): (Fd, String, Fd, String)| {
+        |mut store: Caller<'_>, (fd, old, new_fd, new): (Fd, String, Fd, String)| {
             Box::new(async move {
-                if let Err(code) = check_path(&old).and_then(|()| check_path(&new)) {
+                let state = store.data();
+                let allowed = check_path(&old)
+                    .and_then(|()| check_path(&new))
+                    .and_then(|()| state.may_move(&fd, &old))
+                    .and_then(|()| state.may_move(&new_fd, &new));
+                if let Err(code) = allowed {
                     return Ok((Err(code),)) as Answer<()>;
                 }
                 answer(store.data_mut().filesystem().rename_at(fd, old, new_fd, new).await)
             })
         },
     )?;
+    for (name, remove_folder) in
+        [("[method]descriptor.unlink-file-at", false), ("[method]descriptor.remove-directory-at", true)]
+    {
+        types.func_wrap_async(name, move |mut store: Caller<'_>, (fd, path): (Fd, String)| {
+            Box::new(async move {
+                if let Err(code) = check_path(&path).and_then(|()| store.data().may_move(&fd, &path)) {
+                    return Ok((Err(code),)) as Answer<()>;
+                }
+                let mut view = store.data_mut().filesystem();
+                match remove_folder {
+                    true => answer(view.remove_directory_at(fd, path).await),
+                    false => answer(view.unlink_file_at(fd, path).await),
+                }
+            })
+        })?;
+    }
     types.func_wrap_async(
         "[method]descriptor.symlink-at",
-        |mut store: StoreContextMut<'_, GuestState>, (fd, target, path): (Fd, String, String)| {
+        |mut store: Caller<'_>, (fd, target, path): (Fd, String, String)| {
             Box::new(async move {
-                if let Err(code) = check_path(&target).and_then(|()| check_path(&path)) {
-                    return Ok((Err(code),)) as Answer<()>;
+                if check_path(&target).and_then(|()| check_path(&path)).is_err()
+                    || !store.data().env.kept_out.is_empty()
+                {
+                    return Ok((Err(ErrorCode::NotPermitted),)) as Answer<()>;
                 }
                 answer(store.data_mut().filesystem().symlink_at(fd, target, path).await)
             })
         },
     )?;
-    types.func_wrap_async(
-        "[method]descriptor.link-at",
-        |_: StoreContextMut<'_, GuestState>, _: (Fd, PathFlags, String, Fd, String)| {
-            Box::new(async move { Ok((Err(ErrorCode::NotPermitted),)) as Answer<()> })
-        },
-    )?;
+    types.func_wrap_async("[method]descriptor.link-at", |_: Caller<'_>, _: (Fd, PathFlags, String, Fd, String)| {
+        Box::new(async move { Ok((Err(ErrorCode::NotPermitted),)) as Answer<()> })
+    })?;
     linker.allow_shadowing(false);
     Ok(())
 }
 
 async fn open_at(
-    mut store: StoreContextMut<'_, GuestState>,
+    mut store: Caller<'_>,
     (fd, path_flags, path, open_flags, flags): (Fd, PathFlags, String, OpenFlags, DescriptorFlags),
 ) -> Answer<Fd> {
-    if let Err(code) = check_path(&path) {
+    let state = store.data_mut();
+    if let Err(code) = check_path(&path).and_then(|()| state.may_reach(&fd, &path)) {
         return Ok((Err(code),));
     }
-    let mut view = store.data_mut().filesystem();
-    let asked = Resource::new_borrow(fd.rep());
-    if let Ok(stat) = view.stat_at(asked, path_flags, path.clone()).await {
+    let parent = fd.rep();
+    let mut view = state.filesystem();
+    let stat = view.stat_at(Resource::new_borrow(parent), path_flags, path.clone()).await;
+    if let Ok(stat) = &stat {
         let plain = [DescriptorType::RegularFile, DescriptorType::Directory, DescriptorType::SymbolicLink];
         if !plain.contains(&stat.type_) {
             return Ok((Err(ErrorCode::NotPermitted),));
         }
     }
-    answer(view.open_at(fd, path_flags, path, open_flags, flags).await)
+    let opened = view.open_at(fd, path_flags, path.clone(), open_flags, flags).await;
+    if let Ok(opened) = &opened {
+        state.note_opened(parent, &path, opened.rep());
+    }
+    answer(opened)
+}
+
+impl GuestState {
+    /// Remembers where the preopened folders are, when something in them is kept out.
+    fn note_preopens(&mut self, folders: &[(Fd, String)]) {
+        if self.env.kept_out.is_empty() {
+            return;
+        }
+        for (fd, name) in folders {
+            if let Some(preopen) = self.env.preopens.iter().find(|preopen| preopen.guest == *name) {
+                self.folders.insert(fd.rep(), preopen.host.clone());
+            }
+        }
+    }
+
+    /// Remembers where an opened descriptor is. Numbers are used again, so a file's overwrites a folder's too.
+    fn note_opened(&mut self, parent: u32, path: &str, opened: u32) {
+        if self.env.kept_out.is_empty() {
+            return;
+        }
+        let place = self.folders.get(&parent).map(|base| base.join(path)).unwrap_or_else(|| PathBuf::from("/"));
+        self.folders.insert(opened, place.canonicalize().unwrap_or(place));
+    }
+
+    fn may_reach(&self, fd: &Fd, path: &str) -> Result<(), ErrorCode> {
+        self.judge(fd, path, kept_out::reaches)
+    }
+
+    fn may_move(&self, fd: &Fd, path: &str) -> Result<(), ErrorCode> {
+        self.judge(fd, path, kept_out::carries)
+    }
+
+    fn judge(
+        &self,
+        fd: &Fd,
+        path: &str,
+        rule: impl Fn(&[PathBuf], &std::path::Path, &str) -> bool,
+    ) -> Result<(), ErrorCode> {
+        if self.env.kept_out.is_empty() {
+            return Ok(());
+        }
+        match self.folders.get(&fd.rep()) {
+            Some(base) if !rule(&self.env.kept_out, base, path) => Ok(()),
+            _ => Err(ErrorCode::NotPermitted),
+        }
+    }
 }
 
 fn check_path(path: &str) -> Result<(), ErrorCode> {

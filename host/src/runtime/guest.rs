@@ -8,6 +8,7 @@ use crate::grant::Capabilities;
 use crate::limits::Limits;
 use crate::store::Store;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
@@ -36,6 +37,8 @@ pub struct GuestEnv {
     pub effective: Capabilities,
     /// Folders, from the effective capabilities.
     pub preopens: Vec<Preopen>,
+    /// Real paths inside of those folders that are kept out all the same.
+    pub kept_out: Vec<PathBuf>,
     /// Manifest defaults under the operator's values; an object.
     pub config: Value,
 }
@@ -60,6 +63,8 @@ pub struct GuestState {
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) stderr: Captured,
+    /// Real paths of open folders by descriptor number; empty where nothing is kept out.
+    pub(super) folders: HashMap<u32, PathBuf>,
     /// Who the guest is.
     pub env: Arc<GuestEnv>,
     /// Where in the work the call stands.
@@ -111,6 +116,7 @@ impl GuestState {
             table,
             limiter: Limiter::new(limits),
             stderr,
+            folders: HashMap::new(),
             env,
             context,
             services,

@@ -177,7 +177,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Script, ModelError> {
              fail and delay_ms)"
         ))
     };
-    let options = serde_saphyr::options! { with_snippet: false };
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     let read: Result<File, _> = serde_saphyr::from_str_with_options(text, options);
     let File { name, steps, at_limit } = read.map_err(|error| {
         let place = error.location().map(|at| format!(", line {}, column {}", at.line(), at.column()));

@@ -1,0 +1,44 @@
+//! YAML as all of our files are read: version 1.2, so that `n`, `y`, `on` and `off` are words, bounded by the parser's own
+//! budget for depth, aliases and size, and errors on one line with their place.
+
+use serde::de::DeserializeOwned;
+
+/// Reads a value. The error says what is wrong and where.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let message = error.to_string();
+        let line = message.lines().next().unwrap_or_default().trim();
+        let Some(place) = error.location() else { return plain(line) };
+        let (number, column) = (place.line(), place.column());
+        let line = line.strip_suffix(&format!(" at line {number}, column {column}")).unwrap_or(line);
+        format!("line {number}, column {column}: {}", plain(line))
+    })
+}
+
+/// The parser's words for people: its advice is for programmers who call it, its types are Rust's.
+fn plain(line: &str) -> String {
+    line.replace(", set DuplicateKeyPolicy in Options if acceptable", "; write it once")
+        .replace("invalid u64", "this must be a whole number from 0 up")
+        .replace("invalid u32", "this must be a whole number from 0 up")
+        .replace("invalid i32", "this must be a whole number")
+        .replace("invalid bool", "this must be true or false")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    #[test]
+    fn y_and_no_are_words_and_true_is_not() {
+        let value: Value = super::from_str("{ a: y, b: no, c: on, d: true }").unwrap();
+        assert_eq!(value, json!({ "a": "y", "b": "no", "c": "on", "d": true }));
+    }
+
+    #[test]
+    fn an_anchor_a_thousand_deep_is_refused_on_one_line() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let error = super::from_str::<Value>(&deep).unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}

@@ -1,0 +1,4 @@
+//! What the tests of the whole host share. No test stands here; they are in `tests/`.
+
+pub mod place;
+pub mod strict;

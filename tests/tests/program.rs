@@ -1,0 +1,358 @@
+//! The program as its users meet it: exit status, standard output, and one clear line for each mistake.
+
+use astrarium_tests::place::{Place, Ran, guests, program};
+use astrarium_tests::strict::{Form, KEY, Piece, Plan, Said, Strict, Wire};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+fn refused(ran: &Ran, status: i32, words: &[&str]) {
+    assert_eq!(ran.status, status, "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(lines.len(), 1, "one line: {ran:?}");
+    for word in words {
+        assert!(lines[0].contains(word), "{word:?} is missing in {:?}", lines[0]);
+    }
+    assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+}
+
+#[test]
+fn the_demo_shows_calls_with_plugin_hash_time_and_outcome() {
+    let place = Place::new();
+    let ran = place.run(&[]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains("A scripted model answers"), "{ran:?}");
+    let calls: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(" ms  ")).collect();
+    assert!(calls.len() >= 5, "{calls:?}");
+    assert!(calls.iter().all(|line| line.contains("@")), "{calls:?}");
+    assert!(ran.stderr.contains("refused by guard"), "{ran:?}");
+    assert!(ran.stderr.contains("+3. Magnitudes are AB: m = -2.5 log10(f / µJy) + 23.9"), "{ran:?}");
+    assert!(ran.stderr.contains("ANTHROPIC_API_KEY"), "{ran:?}");
+    assert!(ran.stdout.contains("mended line 5"), "{ran:?}");
+}
+
+#[test]
+fn plugin_list_is_an_array_for_scripts() {
+    let place = Place::new();
+    place.plugin("echo");
+    let list = place.run(&["plugin", "list", "--json"]).json();
+    let find = |name: &str| list.as_array().unwrap().iter().find(|plugin| plugin["name"] == name).cloned().unwrap();
+    for key in ["name", "version", "digest", "enabled", "state", "tools", "hooks", "granted", "missing", "error"] {
+        assert!(find("files").get(key).is_some(), "{key}");
+    }
+    assert_eq!(find("files")["state"], "live");
+    assert_eq!(find("guard")["hooks"], serde_json::json!(["pre-tool-use"]));
+    assert_eq!(find("echo")["state"], "waiting");
+    let shown = place.run(&["plugin", "show", "echo"]);
+    assert!(shown.stdout.contains("- { plugin: echo, kv: true }"), "{shown:?}");
+    // The line that is shown is the line that grants.
+    place.config("grants:\n- { plugin: echo, kv: true }\n");
+    assert_eq!(place.run(&["plugin", "show", "echo", "--json"]).json()["state"], "live");
+}
+
+#[test]
+fn a_plugin_is_switched_off_and_on() {
+    let place = Place::new();
+    assert_eq!(place.run(&["plugin", "disable", "guard"]).status, 0);
+    assert_eq!(place.run(&["plugin", "show", "guard", "--json"]).json()["enabled"], false);
+    let write = ["tool", "call", "file_write", r#"{"path":".env","content":"x"}"#];
+    assert_eq!(place.run(&write).status, 0, "nobody guards any more");
+    assert_eq!(place.run(&["plugin", "enable", "guard"]).status, 0);
+    refused(&place.run(&write), 3, &["guard", ".env"]);
+}
+
+#[test]
+fn a_tool_is_called_by_hand() {
+    let place = Place::new();
+    place.file("src/main.rs", "fn main() {}\n");
+    let ran = place.run(&["tool", "call", "grep_files", r#"{"pattern":"fn main"}"#, "--json"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let answer = ran.json();
+    assert_eq!(answer["plugin"], "files");
+    assert!(answer["parts"][0]["text"].as_str().unwrap().starts_with("src/main.rs:1:fn main() {}"), "{answer}");
+    refused(&place.run(&["tool", "call", "grep_file", "{}"]), 2, &["grep_file", "tool list"]);
+    refused(&place.run(&["tool", "call", "grep_files", "{pattern"]), 2, &["not JSON"]);
+    refused(&place.run(&["tool", "call", "grep_files", r#"{"patern":"x"}"#]), 2, &["patern", "pattern"]);
+    refused(&place.run(&["tool", "call", "grep_files", r#"{"pattern":"("}"#]), 1, &["unclosed group"]);
+    refused(&place.run(&["tool", "call", "read_file", r#"{"path":"../x"}"#]), 1, &["../x", "workspace"]);
+}
+
+#[test]
+fn mistakes_on_the_command_line_get_one_line_and_status_2() {
+    let place = Place::new();
+    refused(&place.run(&["run", "  "]), 2, &["empty"]);
+    refused(&place.run(&["run", "x", "--session", "nope"]), 1, &["nope", "session list"]);
+    refused(&place.run(&["run", "x", "--model", "gpt"]), 1, &["anthropic:", "openai:", "scripted:"]);
+    refused(&place.run(&["run", "x", "--model", "scripted:absent.yaml"]), 1, &["absent.yaml"]);
+    refused(&place.run(&["run", "x", "--model", "anthropic:claude"]), 1, &["ANTHROPIC_API_KEY"]);
+    assert_eq!(place.run(&["run", "x", "--max-steps", "0"]).status, 2);
+    assert_eq!(place.run(&["walk"]).status, 2);
+    refused(&place.run(&["plugin", "show", "nope"]), 2, &["nope", "plugin list"]);
+    refused(&place.run(&["plugin", "list", "--workspace", "absent"]), 2, &["absent", "workspace"]);
+    let home = place.home().display().to_string();
+    refused(&place.run(&["plugin", "list", "--workspace", &home]), 2, &["workspace", "home"]);
+}
+
+#[test]
+fn a_config_that_does_not_read_is_named_with_its_mistake() {
+    let place = Place::new();
+    for (text, words) in [
+        ("model: [", vec!["astrarium.yaml"]),
+        ("modle: x\n", vec!["astrarium.yaml", "modle"]),
+        ("limits: { tool_ms: 0 }\n", vec!["tool_ms", "at least 1"]),
+        ("limits: { tool_ms: -3 }\n", vec!["astrarium.yaml"]),
+        ("grants:\n- { plugin: a, kvv: true }\n", vec!["kvv"]),
+        ("grants:\n- { kv: true }\n", vec!["plugin"]),
+        ("model: a\nmodel: b\n", vec!["model"]),
+        ("a: &a [x]\n", vec!["astrarium.yaml"]),
+    ] {
+        place.config(text);
+        refused(&place.run(&["plugin", "list"]), 2, &words);
+    }
+}
+
+#[test]
+fn a_config_or_a_plugin_folder_in_the_workspace_changes_nothing() {
+    let place = Place::new();
+    place.file("astrarium.yaml", "grants:\n- { plugin: echo, kv: true }\n");
+    place.file("plugins/evil/plugin.yaml", "name: evil\nversion: 1.0.0\n");
+    place.plugin("echo");
+    let list = place.run(&["plugin", "list", "--json"]).json();
+    let names: Vec<&str> = list.as_array().unwrap().iter().filter_map(|plugin| plugin["name"].as_str()).collect();
+    assert!(!names.contains(&"evil"), "{names:?}");
+    assert_eq!(place.run(&["plugin", "show", "echo", "--json"]).json()["state"], "waiting");
+}
+
+#[test]
+fn a_bad_plugin_is_listed_with_its_reason_and_hides_no_other() {
+    let place = Place::new();
+    let put = |name: &str, manifest: Option<&str>, wasm: Option<&[u8]>| {
+        let folder = place.plugins().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        if let Some(text) = manifest {
+            fs::write(folder.join("plugin.yaml"), text).unwrap();
+        }
+        if let Some(bytes) = wasm {
+            fs::write(folder.join(format!("{name}.wasm")), bytes).unwrap();
+        }
+    };
+    put("no-manifest", None, None);
+    put("broken-yaml", Some("name: [\n"), None);
+    put("other-name", Some("name: another\nversion: 1.0.0\n"), None);
+    put("unknown-key", Some("name: unknown-key\nversion: 1.0.0\nrequest: {}\n"), None);
+    put("no-wasm", Some("name: no-wasm\nversion: 1.0.0\n"), None);
+    put("text-wasm", Some("name: text-wasm\nversion: 1.0.0\n"), Some(b"hello, this is no wasm"));
+    put("core-wasm", Some("name: core-wasm\nversion: 1.0.0\n"), Some(b"\0asm\x01\0\0\0"));
+    put("empty-component", Some("name: empty-component\nversion: 1.0.0\n"), Some(b"\0asm\x0d\0\x01\0"));
+    place.plugin("echo").plugin("tool-twin");
+    let asks = fs::read(guests().join("versioned-a/versioned_a.wasm")).unwrap();
+    put("asks-in-vain", Some("name: asks-in-vain\nversion: 1.0.0\nrequests: { kv: true }\n"), Some(&asks));
+    place.config("grants:\n- { plugin: echo, kv: true }\n");
+    let list = place.run(&["plugin", "list", "--json"]).json();
+    let error = |name: &str| {
+        let plugin = list.as_array().unwrap().iter().find(|plugin| plugin["name"] == name);
+        plugin.and_then(|plugin| plugin["error"].as_str()).unwrap_or_else(|| panic!("{name}: {list}")).to_owned()
+    };
+    for (name, words) in [
+        ("no-manifest", "no plugin.yaml"),
+        ("broken-yaml", "plugin.yaml"),
+        ("other-name", "differs"),
+        ("unknown-key", "request"),
+        ("no-wasm", "is missing"),
+        ("text-wasm", "not WebAssembly"),
+        ("core-wasm", "core module"),
+        ("empty-component", "exports nothing"),
+        ("tool-twin", "also a tool of"),
+        ("asks-in-vain", "does not import"),
+    ] {
+        assert!(error(name).contains(words), "{name}: {}", error(name));
+        assert_eq!(error(name).lines().count(), 1, "{name}");
+    }
+    assert_eq!(place.run(&["tool", "call", "glob_files", r#"{"pattern":"*"}"#]).status, 0);
+}
+
+#[test]
+fn a_prompt_comes_from_standard_input() {
+    let place = Place::new();
+    let model = place.script("name: in\nsteps:\n- say: heard\n  expect: from a pipe\n");
+    let mut child = place
+        .command(&["run", "-", "--model", &model])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"from a pipe").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "heard\n"), "{ran:?}");
+    assert!(!ran.stderr.contains('\u{1b}'), "no colours and no spinner in a pipe: {ran:?}");
+}
+
+#[test]
+fn stream_json_is_a_line_for_each_event() {
+    let place = Place::new();
+    let model =
+        place.script("name: s\nsteps:\n- calls: [{ tool: glob_files, input: { pattern: '*' } }]\n- say: two words\n");
+    let ran = place.run(&["run", "x", "--model", &model, "--output", "stream-json"]);
+    let kinds: Vec<String> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds.first().map(String::as_str), Some("started"), "{kinds:?}");
+    assert_eq!(kinds.last().map(String::as_str), Some("done"), "{kinds:?}");
+    for kind in ["call_started", "call_finished", "step", "text"] {
+        assert!(kinds.iter().any(|seen| seen == kind), "{kind}: {kinds:?}");
+    }
+}
+
+#[test]
+fn the_step_limit_still_ends_in_an_answer_that_says_so() {
+    let place = Place::new();
+    let steps = "- calls: [{ tool: glob_files, input: { pattern: '*' } }]\n".repeat(5);
+    let model = place.script(&format!("name: long\nsteps:\n{steps}"));
+    let ran = place.run(&["run", "x", "--model", &model, "--max-steps", "2", "--output", "json"]);
+    let document = ran.json();
+    assert_eq!((ran.status, document["reason"].as_str()), (0, Some("step-limit")), "{ran:?}");
+    assert_eq!(document["steps"], 2);
+    assert!(document["answer"].as_str().unwrap().contains("step limit of 2 was reached"), "{document}");
+}
+
+#[test]
+fn ctrl_c_ends_the_run_with_status_130_and_the_session_goes_on() {
+    let place = Place::new();
+    place.plugin("hostile").config("grants:\n- { plugin: hostile, fs: [{ path: workspace, mode: rw }] }\n");
+    let model = place.script("name: c\nsteps:\n- calls: [{ tool: sleep, input: {} }]\n- say: back again\n");
+    let mut child = place
+        .command(&["run", "x", "--model", &model, "--output", "stream-json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut seen = String::new();
+    let stdout = child.stdout.as_mut().unwrap();
+    while !seen.contains("call_started") {
+        let mut buffer = [0; 256];
+        let read = stdout.read(&mut buffer).unwrap();
+        assert!(read > 0, "the program ended early: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, 130, "{ran:?}");
+    let again = place.run(&["run", "y", "--continue", "--model", &model]);
+    assert_eq!(again.stdout, "back again\n", "{again:?}");
+}
+
+#[test]
+fn a_database_of_a_newer_schema_is_refused_and_left_alone() {
+    let place = Place::new();
+    place.run(&["session", "list"]);
+    let path = place.home().join("astrarium.db");
+    let set = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nc.execute('pragma user_version = 99')\nc.commit()\nc.close()\n";
+    let status = Command::new("python3").args(["-c", set]).arg(&path).status().unwrap();
+    assert!(status.success());
+    let before = fs::read(&path).unwrap();
+    refused(&place.run(&["session", "list"]), 2, &["schema 99", "newer"]);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    fs::write(&path, b"this is no database, but it is somebody's file, long enough to be looked at by SQLite").unwrap();
+    refused(&place.run(&["session", "list"]), 2, &["astrarium.db"]);
+}
+
+#[test]
+fn a_read_only_home_is_named_with_its_cure() {
+    let place = Place::new();
+    fs::set_permissions(place.home(), fs::Permissions::from_mode(0o555)).unwrap();
+    // Root may write everywhere, so the program runs as somebody else there. What it needs must be readable to all.
+    let folder = place.home().parent().unwrap().to_owned();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.join("astrarium");
+    fs::copy(program(), &copy).unwrap();
+    let root = fs::metadata("/proc/self").map(|me| std::os::unix::fs::MetadataExt::uid(&me)).unwrap() == 0;
+    let mut command = Command::new(if root { "setpriv" } else { copy.to_str().unwrap() });
+    if root {
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
+    }
+    let output = command
+        .args(["session", "list", "--home"])
+        .arg(place.home())
+        .env_clear()
+        .current_dir(place.workspace())
+        .output()
+        .unwrap();
+    fs::set_permissions(place.home(), fs::Permissions::from_mode(0o755)).unwrap();
+    refused(&Ran::of(output), 2, &["home", "--home"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_run_on_each_wire_is_accepted_by_the_strict_server() {
+    for (wire, name, key, base, path) in [
+        (Wire::Anthropic, "anthropic:strict", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""),
+        (Wire::OpenAi, "openai:strict", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
+    ] {
+        let server = Strict::start().await;
+        let place = Place::new();
+        place.file("a.txt", "alpha\n").file("b.txt", "beta\n");
+        server.plan(Said::new([
+            Piece::Text("Reading both."),
+            Piece::Call("call_1", "read_file", r#"{"path":"a.txt"}"#),
+            Piece::Call("call_2", "read_file", r#"{"path":"b.txt"}"#),
+        ]));
+        server.plan(Said::new([Piece::Call("call_3", "file_write", r#"{"path":".env","content":"x"}"#)]));
+        server.plan(Said::new([Piece::Text("alpha and beta")]));
+        let mut command = place.command(&["run", "read both files", "--model", name, "--output", "json"]);
+        command.env(key, KEY).env(base, format!("{}{path}", server.address()));
+        let ran = tokio::task::spawn_blocking(move || Ran::of(command.output().unwrap())).await.unwrap();
+        assert_eq!(ran.status, 0, "{wire:?}: {ran:?}");
+        assert_eq!(server.violations(), Vec::<String>::new(), "{wire:?}");
+        assert_eq!(ran.json()["answer"], "alpha and beta", "{wire:?}");
+        assert_eq!(ran.json()["refused_calls"], 1);
+        assert_eq!(server.requests().len(), 3);
+    }
+}
+
+fn status(status: u16, kind: &'static str) -> Plan {
+    Plan::Status { status, kind, message: "not now".into(), retry_after: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_gets_one_line_and_loses_nothing() {
+    let server = Strict::start().await;
+    let place = Place::new();
+    for (plan, words) in [
+        (status(401, "authentication_error"), "ANTHROPIC_API_KEY"),
+        (status(429, "rate_limit_error"), "429"),
+        (status(500, "api_error"), "500"),
+        (
+            Said::new([Piece::Text("half an answer")]).form(Form { cut: Some(400), ..Form::default() }).into(),
+            "broke off",
+        ),
+    ] {
+        server.plan(plan);
+        let mut command = place.command(&["run", "q", "--model", "anthropic:strict"]);
+        command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", server.address());
+        let ran = tokio::task::spawn_blocking(move || Ran::of(command.output().unwrap())).await.unwrap();
+        refused(&ran, 1, &[words]);
+        assert!(!ran.stderr.contains(KEY));
+    }
+    let mut command = place.command(&["run", "q", "--model", "anthropic:strict"]);
+    command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    refused(&Ran::of(command.output().unwrap()), 1, &["127.0.0.1:1", "reach"]);
+    let sessions = place.run(&["session", "list", "--json"]).json();
+    assert_eq!(sessions.as_array().unwrap().len(), 5, "every question is on record");
+}
+
+#[test]
+fn doctor_names_what_is_missing() {
+    let place = Place::new();
+    let ran = place.run(&["doctor", "--json"]);
+    let checks = ran.json();
+    for what in ["toolchain", "config", "plugins", "model", "database"] {
+        assert!(checks.as_array().unwrap().iter().any(|check| check["what"] == what), "{what}");
+    }
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let bad = place.run(&["doctor", "--model", "anthropic:x"]);
+    assert!(bad.status == 1 && bad.stdout.contains("ANTHROPIC_API_KEY"), "{bad:?}");
+}

@@ -1,0 +1,185 @@
+//! Live swap: a plugin is replaced while the host runs, and nothing waits, mixes or is lost.
+
+use astrarium::event::Event;
+use astrarium::host::{Host, Which};
+use astrarium::model::scripted::Scripted;
+use astrarium_tests::place::{Place, Turn, ask, guests};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+const MANIFEST: &str = "name: versioned\nversion: 0.1.0\n";
+
+/// Replaces the component as an editor or a build does: written beside, then renamed over.
+fn put(place: &Place, which: &str) {
+    let folder = place.plugins().join("versioned");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(guests().join(format!("versioned-{which}/versioned_{which}.wasm")), folder.join("new.tmp")).unwrap();
+    fs::rename(folder.join("new.tmp"), folder.join("versioned.wasm")).unwrap();
+    if !folder.join("plugin.yaml").exists() {
+        fs::write(folder.join("plugin.yaml"), MANIFEST).unwrap();
+    }
+}
+
+async fn turn(host: &Host, script: &str, seen: impl Fn(&Event) + Send + Sync) -> Turn {
+    let model = Arc::new(Scripted::from_str("swap", script).unwrap());
+    let mut session = host.session(Which::New { title: "swap" }, model).unwrap();
+    ask(&mut session, "which version?", 20, &CancellationToken::new(), seen).await
+}
+
+const ONE_CALL: &str = "name: one\nsteps:\n- calls: [{ tool: version, input: {} }]\n- say: done\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_call_in_flight_ends_on_the_old_version_and_the_next_takes_the_new_one() {
+    let place = Place::bare();
+    put(&place, "a");
+    let host = Arc::new(place.host().await);
+    let started = Arc::new(Notify::new());
+    let script = "name: two\nsteps:\n- calls: [{ tool: version, input: { wait_ms: 1500 } }]\n- calls: [{ tool: version, input: {} }]\n- say: done\n";
+    let running = tokio::spawn({
+        let (host, started) = (host.clone(), started.clone());
+        async move {
+            turn(&host, script, |event| {
+                if matches!(event, Event::CallStarted { .. }) {
+                    started.notify_one();
+                }
+            })
+            .await
+        }
+    });
+    started.notified().await;
+    put(&place, "b");
+    let lines = host.registry.refresh().await;
+    assert!(lines.iter().any(|line| line.starts_with("plugin versioned is now ")), "{lines:?}");
+    let turn = running.await.unwrap();
+    assert_eq!(turn.outputs("version"), ["a", "b"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_watcher_sees_a_rename_an_added_folder_and_a_removed_one() {
+    let place = Place::bare();
+    put(&place, "a");
+    let host = place.host().await;
+    let changed = Arc::new(Notify::new());
+    let _watching = {
+        let changed = changed.clone();
+        host.watch(move |_| changed.notify_one()).unwrap()
+    };
+    assert_eq!(turn(&host, ONE_CALL, |_| {}).await.outputs("version"), ["a"]);
+    put(&place, "b");
+    changed.notified().await;
+    assert_eq!(turn(&host, ONE_CALL, |_| {}).await.outputs("version"), ["b"]);
+    fs::remove_dir_all(place.plugins().join("versioned")).unwrap();
+    changed.notified().await;
+    while host.registry.snapshot().tool("version").is_some() {
+        changed.notified().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_version_leaves_the_old_one_running_and_says_why() {
+    let place = Place::bare();
+    put(&place, "a");
+    let host = place.host().await;
+    let wasm = place.plugins().join("versioned/versioned.wasm");
+    let good = fs::read(&wasm).unwrap();
+    let core_module = b"\0asm\x01\0\0\0".to_vec();
+    let bad: [(&str, Vec<u8>); 4] = [
+        ("too short", b"\0asm".to_vec()),
+        ("core module", core_module),
+        ("not a valid component", good[..good.len() / 2].to_vec()),
+        ("not WebAssembly", b"#!/bin/sh\necho hello\n".to_vec()),
+    ];
+    for (reason, bytes) in bad {
+        fs::write(&wasm, bytes).unwrap();
+        host.registry.refresh().await;
+        let snapshot = host.registry.snapshot();
+        let status = snapshot.plugin("versioned").unwrap().status();
+        let error = status.error.unwrap_or_default();
+        assert!(error.contains(reason) && error.contains("goes on"), "{reason}: {error}");
+        assert_eq!(turn(&host, ONE_CALL, |_| {}).await.outputs("version"), ["a"], "{reason}");
+    }
+    fs::write(&wasm, good).unwrap();
+    host.registry.refresh().await;
+    assert_eq!(host.registry.snapshot().plugin("versioned").unwrap().error, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_asks_for_more_than_is_granted_is_held_back() {
+    let place = Place::bare();
+    place.plugin("hostile").config("grants:\n- { plugin: hostile, fs: [{ path: workspace, mode: ro }] }\n");
+    let manifest = place.plugins().join("hostile/plugin.yaml");
+    let asks_for_more = fs::read_to_string(&manifest).unwrap();
+    assert!(asks_for_more.contains("mode: rw") && asks_for_more.contains("version: 0.1.0"), "{asks_for_more}");
+    fs::write(&manifest, asks_for_more.replace("mode: rw", "mode: ro")).unwrap();
+    let host = place.host().await;
+    assert!(host.problems.is_empty(), "{:?}", host.problems);
+    fs::write(&manifest, asks_for_more.replace("0.1.0", "0.2.0")).unwrap();
+    host.registry.refresh().await;
+    let status = host.registry.snapshot().plugin("hostile").unwrap().status();
+    let error = status.error.unwrap_or_default();
+    assert!(error.contains("asks for more than is granted") && error.contains("mode: rw"), "{error}");
+    assert_eq!((status.version.as_str(), status.state), ("0.1.0", astrarium::plugin::State::Live));
+    assert_eq!(status.granted.to_string(), "fs: [{ path: workspace, mode: ro }]");
+    // The operator grants it, and it takes over.
+    place.config("grants:\n- { plugin: hostile, fs: [{ path: workspace, mode: rw }] }\n");
+    let host = place.host().await;
+    assert_eq!(host.registry.snapshot().plugin("hostile").unwrap().version, "0.2.0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_that_cannot_load_keeps_every_call_out_until_it_is_disabled() {
+    let place = Place::bare();
+    put(&place, "a");
+    place.plugin("gate-rewrite");
+    let host = place.host().await;
+    assert_eq!(turn(&host, ONE_CALL, |_| {}).await.outputs("version"), ["a"]);
+    drop(host);
+    // In a new process there is no old version to go on with.
+    fs::write(component(&place.plugins().join("gate-rewrite")), b"\0asm").unwrap();
+    let host = place.host().await;
+    let outputs = turn(&host, ONE_CALL, |_| {}).await.outputs("version");
+    assert!(outputs[0].contains("gate-rewrite") && outputs[0].contains("disables"), "{outputs:?}");
+    astrarium::config::set_disabled(&place.home(), "gate-rewrite", true).unwrap();
+    let host = place.host().await;
+    assert_eq!(turn(&host, ONE_CALL, |_| {}).await.outputs("version"), ["a"]);
+}
+
+fn component(folder: &Path) -> std::path::PathBuf {
+    let mut files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|end| end == "wasm")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_cache_is_a_miss_and_no_failure() {
+    let place = Place::bare();
+    put(&place, "a");
+    let mut options = place.options();
+    options.cache = place.home().join("own-cache");
+    drop(Host::open(options.clone()).await.unwrap());
+    let mut artefacts = 0;
+    for entry in walk(&options.cache) {
+        if entry.extension().is_some_and(|end| end == "cwasm") {
+            let mut bytes = fs::read(&entry).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0xff;
+            fs::remove_file(&entry).unwrap();
+            fs::write(&entry, bytes).unwrap();
+            artefacts += 1;
+        }
+    }
+    assert_eq!(artefacts, 1);
+    let host = Host::open(options).await.unwrap();
+    assert_eq!(turn(&host, ONE_CALL, |_| {}).await.outputs("version"), ["a"]);
+}
+
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(walk(&path)) } else { found.push(path) }
+    }
+    found
+}

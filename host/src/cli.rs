@@ -10,9 +10,12 @@ mod plugin;
 mod run;
 mod session;
 mod show;
+mod signals;
 mod tool;
 
-use crate::host::{Host, Options};
+use crate::host::{Host, Options, make_home};
+use crate::model::ModelError;
+use crate::store::StoreError;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 use etcetera::BaseStrategy as _;
@@ -32,6 +35,8 @@ enum Exit {
 
 /// An agent host whose every tool and lifecycle hook is a sandboxed WebAssembly component. Without a command it plays
 /// the demo.
+///
+/// Exit status: 0 done, 1 failed, 2 usage or config, 3 refused by policy, 130 cancelled.
 #[derive(Parser)]
 #[command(name = "astrarium", version, propagate_version = true)]
 struct Cli {
@@ -44,7 +49,7 @@ struct Cli {
 #[derive(Args)]
 struct Global {
     /// Folder of sessions, plugins and config [default: the XDG data folder]
-    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_HOME")]
+    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_HOME", hide_env_values = true)]
     home: Option<PathBuf>,
     /// The operator's config [default: astrarium.yaml in the home folder]
     #[arg(long, global = true, value_name = "FILE")]
@@ -56,9 +61,9 @@ struct Global {
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
     /// Folder of compiled plugins [default: cache in the home folder]
-    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_CACHE")]
+    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_CACHE", hide_env_values = true)]
     cache: Option<PathBuf>,
-    /// anthropic:NAME, openai:NAME or scripted:FILE
+    /// anthropic:NAME, openai:NAME or scripted:FILE [default: ASTRARIUM_MODEL, the config, or by the key that is set]
     #[arg(long, global = true, value_name = "MODEL")]
     model: Option<String>,
 }
@@ -98,7 +103,7 @@ pub fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: the async runtime does not start: {error}");
+            show::note_line(&format!("error: the async runtime does not start: {error}"));
             return ExitCode::from(Exit::Failed as u8);
         }
     };
@@ -109,8 +114,19 @@ pub fn main() -> ExitCode {
 }
 
 async fn dispatch(cli: Cli) -> Exit {
+    signals::listen();
+    let command = cli.command.unwrap_or(Command::Demo);
+    let options = options(&cli.global);
+    // No host is needed to switch a plugin, and this must help where none opens.
+    if let (Ok(options), Command::Plugin(command)) = (&options, &command)
+        && let Some((name, off)) = command.switch()
+    {
+        return ended(plugin::switch(options, name, off));
+    }
     let opened = async {
-        let options = options(&cli.global)?;
+        let options = options?;
+        // The log lies in the home folder, which Host::open would make too late for the first run.
+        make_home(&options.home)?;
         log::start(&options.home);
         // Compiling a plugin for the first time takes seconds; from the cache it is over before a spinner is seen.
         let spinner = show::spinner("loading plugins");
@@ -120,25 +136,36 @@ async fn dispatch(cli: Cli) -> Exit {
     };
     let host = match opened.await {
         Ok(host) => host,
-        Err(error) => return fail(&error, Exit::Usage),
+        Err(error) => match command {
+            Command::Doctor(args) => return ended(doctor::unopened(&error, &args)),
+            _ => return fail(&error, Exit::Usage),
+        },
     };
-    let done = match cli.command {
-        None | Some(Command::Demo) => run::demo(&host).await,
-        Some(Command::Run(args)) => run::run(&host, &args).await,
-        Some(Command::Chat(args)) => chat::chat(&host, &args).await,
-        Some(Command::Plugin(command)) => plugin::plugin(&host, &command),
-        Some(Command::Tool(command)) => tool::tool(&host, &command).await,
-        Some(Command::Session(command)) => session::session(&host, &command),
-        Some(Command::Doctor(args)) => doctor::doctor(&host, &args).await,
-    };
+    ended(match command {
+        Command::Demo => run::demo(&host).await,
+        Command::Run(args) => run::run(&host, &args).await,
+        Command::Chat(args) => chat::chat(&host, &args).await,
+        Command::Plugin(command) => plugin::plugin(&host, &command),
+        Command::Tool(command) => tool::tool(&host, &command).await,
+        Command::Session(command) => session::session(&host, &command),
+        Command::Doctor(args) => doctor::doctor(&host, &args).await,
+    })
+}
+
+/// The exit status of a command; an error gets its line.
+fn ended(done: Result<Exit>) -> Exit {
     done.unwrap_or_else(|error| {
-        let usage = error.downcast_ref::<Usage>().is_some();
+        let usage = error.chain().any(|cause| {
+            cause.is::<Usage>()
+                || matches!(cause.downcast_ref(), Some(ModelError::Config(_)))
+                || matches!(cause.downcast_ref(), Some(StoreError::NoSession(_) | StoreError::Invalid(_)))
+        });
         fail(&error, if usage { Exit::Usage } else { Exit::Failed })
     })
 }
 
 fn fail(error: &anyhow::Error, exit: Exit) -> Exit {
-    eprintln!("error: {error:#}");
+    show::note_line(&format!("error: {error:#}"));
     exit
 }
 

@@ -73,8 +73,8 @@ impl Config {
             return Ok(Self::default());
         }
         let config: Config = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
-        if let Some(field) = config.limits.zero_field() {
-            bail!("{}: limits: {field}: must be at least 1; leave it out for the default", path.display());
+        if let Some(mistake) = config.limits.mistake() {
+            bail!("{}: limits: {mistake}", path.display());
         }
         if config.max_steps == Some(0) {
             bail!("{}: max_steps: must be at least 1", path.display());
@@ -86,6 +86,14 @@ impl Config {
             bail!("{}: language: {other:?} is none of zh, en", path.display());
         }
         Ok(config)
+    }
+}
+
+impl Config {
+    /// Plugins that the config speaks of.
+    pub fn named_plugins(&self) -> impl Iterator<Item = &str> {
+        let granted = self.grants.iter().map(|grant| grant.plugin.as_str());
+        granted.chain(self.plugins.keys().map(String::as_str))
     }
 }
 
@@ -202,7 +210,7 @@ mod tests {
     fn a_zero_limit_is_refused() {
         check(
             "limits: { tool_ms: 0 }\n",
-            expect!["…/astrarium.yaml: limits: tool_ms: must be at least 1; leave it out for the default"],
+            expect!["…/astrarium.yaml: limits: tool_ms: must be from 1 to 86400000; leave it out for the default"],
         );
     }
 

@@ -90,6 +90,8 @@ pub struct Finished {
 pub struct Outcome {
     /// Session id.
     pub session: String,
+    /// The model that answered, as `wire:name`.
+    pub model: String,
     /// Why it ended.
     pub reason: EndReason,
     /// The answer; empty when there is none.

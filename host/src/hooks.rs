@@ -8,7 +8,7 @@ use crate::context::CallContext;
 use crate::event::EndReason;
 use crate::fold::Verdict;
 use crate::plugin::{Plugin, Registry, Snapshot};
-use crate::runtime::{Answer, Guest, GuestEnv, Loaded, StepFigures, ToolAnswer};
+use crate::runtime::{Answer, CallError, Guest, GuestEnv, Loaded, StepFigures, ToolAnswer};
 use crate::transcript::Part;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Characters of a reason that the model sees: short and plain.
 const REASON: usize = 600;
+
+/// Characters of a text that a hook adds to the conversation: a page, not a book.
+const CONTEXT: usize = 16_000;
 
 /// Failures in a session after which an observer is left out for its rest.
 const FAILURES: u32 = 3;
@@ -72,7 +75,7 @@ impl Hooks {
             let guest = self.guest(loaded, env, context, cancel);
             let answer = self.registry.runtime().session_start(guest, resumed, model, open_tasks);
             if let Some(answer) = self.observe("session-start", plugin, answer).await {
-                texts.extend(answer.context.filter(|text| !text.trim().is_empty()));
+                texts.extend(answer.context.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
                 recovery &= answer.task_recovery;
             }
         }
@@ -101,7 +104,7 @@ impl Hooks {
                 Ok((Ok(judgement), _)) => verdict.fold(&plugin.name, judgement),
                 failed => {
                     let reason = failure(failed);
-                    tracing::warn!(
+                    tracing::info!(
                         plugin = plugin.name,
                         hook = "pre-tool-use",
                         "the gate failed, the call is refused: {reason}"
@@ -116,6 +119,9 @@ impl Hooks {
             if !goes_on {
                 break;
             }
+        }
+        for text in &mut verdict.contexts {
+            *text = cut(text, CONTEXT);
         }
         if let Some((_, reason)) = &mut verdict.block {
             *reason = bounded(reason);
@@ -140,7 +146,7 @@ impl Hooks {
                 Ok((Ok(Some(other)), _)) => result = other,
                 failed => {
                     let reason = failure(failed);
-                    tracing::warn!(plugin = plugin.name, hook = "post-tool-use", "the result is withheld: {reason}");
+                    tracing::info!(plugin = plugin.name, hook = "post-tool-use", "the result is withheld: {reason}");
                     let text = bounded(&format!(
                         "the call ran, but its result is withheld, since the hook {} failed: {reason}",
                         plugin.name
@@ -181,7 +187,7 @@ impl Hooks {
         context: &'a CallContext,
         cancel: &'a CancellationToken,
     ) -> Guest<'a> {
-        Guest { loaded, env, context, services: self.registry.services(), cancel }
+        Guest { loaded, env, context, services: self.registry.services(), read_only: false, cancel }
     }
 
     /// Runs an observer unless it has retired; its failure is logged and counted.
@@ -193,6 +199,8 @@ impl Hooks {
         }
         match call.await {
             Ok((Ok(value), _)) => Some(value),
+            // The user cancelled; that is no fault of the hook.
+            Err(CallError::Cancelled) => None,
             failed => {
                 let reason = failure(failed);
                 tracing::warn!(plugin = plugin.name, hook, "the hook failed: {reason}");
@@ -221,9 +229,14 @@ fn failure<T>(answer: Answer<T>) -> String {
     }
 }
 
-fn bounded(reason: &str) -> String {
-    match reason.char_indices().nth(REASON) {
-        Some((at, _)) => format!("{}…", &reason[..at]),
-        None => reason.to_owned(),
+/// A reason as the model may see it.
+pub(crate) fn bounded(reason: &str) -> String {
+    cut(reason, REASON)
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
     }
 }

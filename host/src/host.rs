@@ -64,12 +64,26 @@ impl Relay {
 /// Limit of an answer where the config says nothing, in tokens: long enough for a file, short of every model's own.
 const MAX_OUTPUT_TOKENS: u32 = 8_192;
 
+/// Answers where no model is named and no key is set.
+const NO_MODEL: &str = include_str!("../demo/no-model.yaml");
+
 impl Host {
     /// Opens the home folder and loads the plugins.
     pub async fn open(mut options: Options) -> Result<Self> {
         make_home(&options.home)?;
         options.home = canonical(&options.home, "the home folder")?;
         options.workspace = canonical(&options.workspace, "the workspace")?;
+        // Real paths throughout: the watcher and the kept-out places compare them.
+        for folder in &mut options.plugins {
+            *folder = canonical(folder, "the plugin folder")?;
+            if folder.join("plugin.yaml").exists() {
+                bail!("{} is a plugin itself; name the folder that it lies in with --plugins", folder.display());
+            }
+        }
+        options.share = fs::canonicalize(&options.share).unwrap_or(options.share);
+        if let Some(config) = &mut options.config {
+            *config = canonical(config, "the config")?;
+        }
         if !options.workspace.is_dir() {
             bail!("the workspace {} is not a folder; name one with --workspace", options.workspace.display());
         }
@@ -108,7 +122,13 @@ impl Host {
                 .and_then(|config| settings(&options, &config));
             match read {
                 Ok(settings) => registry.set_settings(settings),
-                Err(error) => tracing::error!("the config before stays in force: {error:#}"),
+                Err(error) => {
+                    tracing::error!("the config before stays in force: {error:#}");
+                    // What is switched off lies in a file of its own, and switching off must always work.
+                    if let Ok(disabled) = config::disabled(&options.home) {
+                        registry.set_settings(Settings { disabled, ..registry.settings() });
+                    }
+                }
             }
         };
         crate::plugin::watch(self.registry.clone(), files, before, told).map_err(anyhow::Error::msg)
@@ -124,22 +144,19 @@ impl Host {
         (choice, endpoints)
     }
 
-    /// The model; without a name and without a key the demo's script.
+    /// The model; without a name and without a key a script that reads a little, changes nothing and says so.
     pub fn model(&self) -> Result<Arc<dyn Model>> {
         let (choice, endpoints) = self.choice();
         match &choice.name {
-            Some(name) => select::open(name, &endpoints).with_context(|| format!("the model is {}", choice.rule)),
-            None => self.demo_model(),
+            Some(name) => select::open(name, &endpoints).with_context(|| format!("the model {name}, {}", choice.rule)),
+            None => Ok(Arc::new(Scripted::from_str("no-model", NO_MODEL)?)),
         }
     }
 
     /// The demo's script.
     pub fn demo_model(&self) -> Result<Arc<dyn Model>> {
         let path = self.options.share.join("demo/script.yaml");
-        let script = Scripted::from_file(&path).context(
-            "no model is named and no key is set, and the demo's script is not there either; name a model with --model, \
-             or set ANTHROPIC_API_KEY or OPENAI_API_KEY",
-        )?;
+        let script = Scripted::from_file(&path).context("the demo is not there; `cargo xtask run` puts it there")?;
         Ok(Arc::new(script))
     }
 
@@ -156,6 +173,7 @@ impl Host {
                 self.store.create_session(&NewSession { model: model.name(), workspace: &workspace, title })?
             }
         };
+        let lock = self.lock(&id)?;
         self.store.set_model(&id, model.name())?;
         let parts = Parts {
             store: self.store.clone(),
@@ -164,8 +182,24 @@ impl Host {
             language: self.language(),
             workspace: self.options.workspace.clone(),
             max_output_tokens: self.config.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
+            lock,
         };
         Ok(Session::open(parts, id)?)
+    }
+
+    /// The lock of a session. The system lets go of it when the process ends, however that is.
+    fn lock(&self, id: &str) -> Result<fs::File> {
+        let path = self.options.home.join("locks").join(id);
+        let file = fs::File::create(&path).with_context(|| format!("cannot make the lock {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(fs::TryLockError::WouldBlock) => {
+                bail!("session {id} is open in another process; wait for it to end, or begin a new one")
+            }
+            Err(fs::TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("cannot lock {}", path.display()))
+            }
+        }
     }
 
     /// Language of our own texts: the config's, else the locale's.
@@ -202,7 +236,7 @@ impl Options {
     }
 
     /// Plugin folders, later ones over earlier ones: shipped, the home's, those of the command line.
-    fn roots(&self) -> Vec<PluginRoot> {
+    pub(crate) fn roots(&self) -> Vec<PluginRoot> {
         let own = [self.share.join("plugins"), self.home.join("plugins")];
         own.into_iter().chain(self.plugins.iter().cloned()).map(|path| PluginRoot { path }).collect()
     }
@@ -224,7 +258,8 @@ fn settings(options: &Options, config: &Config) -> Result<Settings> {
     })
 }
 
-fn make_home(home: &Path) -> Result<()> {
+/// Makes the home folder, for this user alone.
+pub(crate) fn make_home(home: &Path) -> Result<()> {
     let failed =
         || format!("cannot make the home folder {}; name a writable one with --home or ASTRARIUM_HOME", home.display());
     #[cfg(unix)]
@@ -234,7 +269,7 @@ fn make_home(home: &Path) -> Result<()> {
     }
     #[cfg(not(unix))]
     fs::create_dir_all(home).with_context(failed)?;
-    for folder in ["plugins", "library"] {
+    for folder in ["plugins", "library", "locks"] {
         fs::create_dir_all(home.join(folder)).with_context(failed)?;
     }
     Ok(())
@@ -244,16 +279,16 @@ fn canonical(path: &Path, what: &str) -> Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("{what} {} cannot be opened", path.display()))
 }
 
-/// Agents work in a workspace; one inside the home folder would be kept out of itself.
+/// Agents work in a workspace; one inside a place that is kept out would let them change what they run on.
 fn check_workspace(options: &Options) -> Result<()> {
-    if options.workspace.starts_with(&options.home) {
-        bail!(
-            "the workspace {} lies in the home folder {}; choose another with --workspace or --home",
+    match kept_out(options).into_iter().find(|place| options.workspace.starts_with(place)) {
+        Some(place) => bail!(
+            "the workspace {} lies in {}, which holds the home, what ships, or plugins; choose another with --workspace",
             options.workspace.display(),
-            options.home.display()
-        );
+            place.display()
+        ),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Real paths that no grant reaches. The library in the home has a grant of its own, which opens that folder and is not

@@ -13,6 +13,7 @@ pub mod transcript;
 pub mod arguments;
 pub mod fold;
 pub mod manifest;
+pub mod plain;
 pub mod prompt;
 pub mod stop;
 pub mod yaml;

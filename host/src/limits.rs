@@ -61,26 +61,28 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The name of a field that is zero, if there is one: a limit of zero would refuse everything or, in some places,
-    /// nothing.
-    pub fn zero_field(&self) -> Option<&'static str> {
+    /// What is wrong with a field, if something is: zero would refuse everything or, in some places, nothing, and a number
+    /// past the bound is more than the runtime can set aside.
+    pub fn mistake(&self) -> Option<String> {
+        let day = 24 * 60 * 60 * 1000;
         let fields = [
-            ("tool_ms", self.tool_ms),
-            ("hook_ms", self.hook_ms),
-            ("memory_mib", self.memory_mib),
-            ("table_elements", self.table_elements),
-            ("instances", self.instances),
-            ("host_call_bytes", self.host_call_bytes),
-            ("handles", self.handles),
-            ("random_bytes", self.random_bytes),
-            ("captured_bytes", self.captured_bytes),
-            ("log_lines", self.log_lines),
-            ("log_line_bytes", self.log_line_bytes),
-            ("kv_bytes", self.kv_bytes),
-            ("output_bytes", self.output_bytes),
-            ("component_bytes", self.component_bytes),
-            ("parallel_calls", self.parallel_calls),
+            ("tool_ms", self.tool_ms, day),
+            ("hook_ms", self.hook_ms, day),
+            ("memory_mib", self.memory_mib, 4_096),
+            ("table_elements", self.table_elements, 10_000_000),
+            ("instances", self.instances, 1_000),
+            ("host_call_bytes", self.host_call_bytes, 1 << 30),
+            ("handles", self.handles, 100_000),
+            ("random_bytes", self.random_bytes, 1 << 30),
+            ("captured_bytes", self.captured_bytes, 64 << 20),
+            ("log_lines", self.log_lines, 1_000_000),
+            ("log_line_bytes", self.log_line_bytes, 1 << 20),
+            ("kv_bytes", self.kv_bytes, 1 << 30),
+            ("output_bytes", self.output_bytes, 64 << 20),
+            ("component_bytes", self.component_bytes, 1 << 30),
+            ("parallel_calls", self.parallel_calls, 256),
         ];
-        fields.into_iter().find(|(_, value)| *value == 0).map(|(name, _)| name)
+        let (name, _, most) = fields.into_iter().find(|(_, value, most)| *value == 0 || value > most)?;
+        Some(format!("{name}: must be from 1 to {most}; leave it out for the default"))
     }
 }

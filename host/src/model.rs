@@ -83,7 +83,7 @@ pub enum ModelEvent {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// No connection, or it broke before the answer began.
-    #[error("cannot reach {url}: {reason}; check the address (the base URL variable or config) and the network")]
+    #[error("cannot reach {url}: {reason}; check ANTHROPIC_BASE_URL or OPENAI_BASE_URL, and the network")]
     Unreachable {
         /// What was called.
         url: String,

@@ -4,6 +4,7 @@
 //! step leaves the old one running and says why. This room decides nothing about grants (it takes them as they are) and
 //! runs no tool for a model.
 
+mod effective;
 mod folder;
 mod load;
 mod registry;

@@ -70,6 +70,11 @@ impl Runtime {
         &self.engine
     }
 
+    /// Calls that hold a permit now.
+    pub fn running_calls(&self) -> usize {
+        (self.limits.parallel_calls as usize).saturating_sub(self.running.available_permits())
+    }
+
     /// Threads that were given up so far.
     pub fn stuck_threads(&self) -> usize {
         self.stuck.load(Ordering::Relaxed)

@@ -11,6 +11,7 @@ use crate::prompt::{self, Language, TaskLine, ToolLine};
 use crate::store::{Store, StoreError, Task, TaskStatus};
 use crate::tool_call::Calls;
 use crate::transcript::{Block, Message, Origin, Part, Role, Usage};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub struct Parts {
     pub workspace: PathBuf,
     /// Limit of an answer, in tokens.
     pub max_output_tokens: u32,
+    /// Held while the session is open, so that no other process writes to it.
+    pub lock: File,
 }
 
 /// A session, open.
@@ -56,12 +59,13 @@ pub struct Session {
     pub begun: bool,
     workspace: PathBuf,
     messages: Vec<Message>,
+    _lock: File,
 }
 
 impl Session {
     /// Opens the session `id`, new or old.
     pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
-        let Parts { store, registry, model, language, workspace, max_output_tokens } = parts;
+        let Parts { store, registry, model, language, workspace, max_output_tokens, lock } = parts;
         let messages = store.messages(&id)?;
         let snapshot = registry.snapshot();
         let catalogue: Vec<_> = snapshot.tools().map(|(_, tool)| tool).collect();
@@ -93,6 +97,7 @@ impl Session {
             begun: false,
             workspace,
             messages,
+            _lock: lock,
         };
         session.mend()?;
         Ok(session)
@@ -153,7 +158,7 @@ impl Session {
 
     /// A run that was cut off leaves calls without results. Those that had ended get what is on record; the others are
     /// said to be interrupted. Nothing runs twice.
-    fn mend(&mut self) -> Result<(), StoreError> {
+    pub fn mend(&mut self) -> Result<(), StoreError> {
         let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else { return Ok(()) };
         let seq = self.messages.len() as u64 - 1;
         let records = self.store.calls(&self.id, seq)?;

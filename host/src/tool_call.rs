@@ -78,6 +78,9 @@ impl Calls {
         context: &CallContext,
         cancel: &CancellationToken,
     ) -> Result<Ready, Finished> {
+        if cancel.is_cancelled() {
+            return Err(failed("the user cancelled before this call ran; it has not taken effect", None));
+        }
         let snapshot = self.registry.snapshot();
         let Some((plugin, tool)) = snapshot.tool(&asked.tool) else {
             return Err(failed(&unknown(&snapshot, &asked.tool), None));
@@ -129,7 +132,8 @@ impl Calls {
     /// Runs a call, shows the result to the hooks and bounds it.
     pub async fn run(&self, ready: &Ready, context: &CallContext, cancel: &CancellationToken) -> Finished {
         let Ready { loaded, env, .. } = ready;
-        let guest = Guest { loaded, env, context, services: self.registry.services(), cancel };
+        let guest =
+            Guest { loaded, env, context, services: self.registry.services(), read_only: ready.read_only, cancel };
         let started = std::time::Instant::now();
         let answer = self.registry.runtime().call_tool(guest, &ready.asked.tool, &ready.input).await;
         let mut duration = started.elapsed();
@@ -225,28 +229,60 @@ pub fn text_of(parts: &[Part]) -> String {
     parts.iter().map(Part::as_text).collect::<Vec<_>>().join("\n")
 }
 
-/// Keeps the parts within the budget; what is cut is said.
-fn bounded(mut answer: ToolAnswer, budget: usize) -> ToolAnswer {
+/// Bytes that a part costs beside its text: its frame in the transcript and on the wire.
+const FRAME: usize = 64;
+
+/// Keeps the parts within the budget; the first that does not fit is cut, the rest is left out, and both are said.
+fn bounded(answer: ToolAnswer, budget: usize) -> ToolAnswer {
     let mut left = budget;
-    for part in &mut answer.parts {
-        let size = match part {
-            Part::Text { text } => text.len(),
-            Part::Json { value } => value.to_string().len(),
-            Part::Image { data, .. } => data.len(),
-            Part::File { path, note } => path.len() + note.as_ref().map_or(0, String::len),
-        };
-        if size > left {
-            let text = match part {
-                Part::Image { .. } => String::new(),
-                ref other => other.as_text(),
+    let mut kept = Vec::new();
+    let count = answer.parts.len();
+    for part in answer.parts {
+        let size = FRAME
+            + match &part {
+                Part::Text { text } => text.len(),
+                Part::Json { value } => value.to_string().len(),
+                Part::Image { data, .. } => data.len(),
+                Part::File { path, note } => path.len() + note.as_ref().map_or(0, String::len),
             };
-            let kept = &text[..text.floor_char_boundary(left.min(text.len()))];
-            let note = format!("[cut: {} of {size} bytes shown (limits: output_bytes); ask for less]", kept.len());
-            *part = Part::Text { text: if kept.is_empty() { note } else { format!("{kept}\n{note}") } };
-            left = 0;
-        } else {
+        if size <= left {
             left -= size;
+            kept.push(part);
+            continue;
         }
+        let text = if matches!(part, Part::Image { .. }) { String::new() } else { part.as_text() };
+        let shown = &text[..text.floor_char_boundary(left.min(text.len()))];
+        let rest = count - kept.len() - 1;
+        let more = if rest > 0 { format!(", and {rest} more parts left out") } else { String::new() };
+        let note = format!(
+            "[cut: {} of {} bytes shown{more} (limits: output_bytes); ask for less]",
+            shown.len(),
+            size - FRAME
+        );
+        kept.push(Part::Text { text: if shown.is_empty() { note } else { format!("{shown}\n{note}") } });
+        break;
     }
-    answer
+    ToolAnswer { parts: kept, is_error: answer.is_error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_and_left_out_is_said_once() {
+        let part = |text: &str| Part::Text { text: text.into() };
+        let parts = vec![part("first"), part(&"星".repeat(100)), part("third"), part("fourth")];
+        let cut = bounded(ToolAnswer { parts, is_error: false }, 200);
+        assert_eq!(cut.parts.len(), 2);
+        let text = cut.parts[1].as_text();
+        assert!(
+            text.starts_with("星")
+                && text
+                    .ends_with("of 300 bytes shown, and 2 more parts left out (limits: output_bytes); ask for less]"),
+            "{text}"
+        );
+        let many = ToolAnswer { parts: vec![part("x"); 100_000], is_error: false };
+        assert!(text_of(&bounded(many, 10_000).parts).len() < 10_000);
+    }
 }

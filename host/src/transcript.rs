@@ -141,7 +141,7 @@ pub enum CallStatus {
     Ok,
     /// It answered with an error, or failed.
     Failed,
-    /// A hook, a rule, a missing grant or the schema kept it from running.
+    /// A hook, a rule, a missing grant or an operator's switch kept it from running.
     Refused,
 }
 
@@ -197,10 +197,10 @@ impl Usage {
     /// The sum of two answers.
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
-            input: self.input + other.input,
-            output: self.output + other.output,
-            cache_read: self.cache_read + other.cache_read,
-            cache_write: self.cache_write + other.cache_write,
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::runtime::StepFigures;
 use crate::session::Session;
 use crate::stop::{self, Next};
 use crate::store::StoreError;
-use crate::transcript::{Block, Message, Origin, Reply, Role, Usage, text_of};
+use crate::transcript::{Block, Message, Origin, Reply, Role, StopReason, Usage, text_of};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +68,7 @@ pub async fn run(session: &mut Session, question: &str, run: &Run<'_>) -> Outcom
     hooks.session_stop(&session.context(tally.steps), reason, tally.steps, tally.tool_calls).await;
     let outcome = Outcome {
         session: session.id.clone(),
+        model: session.model.name().into(),
         reason,
         answer,
         steps: tally.steps,
@@ -101,7 +102,12 @@ async fn steps(
         match next {
             Next::RunCalls | Next::GoOn => {}
             Next::LastWord => return last_word(session, run, tally).await,
-            Next::Done => return Ok((EndReason::Done, text_of(&reply.content))),
+            Next::Done => {
+                if let Some(text) = shortfall(&reply.stop) {
+                    (run.sink)(Event::Notice { text: text.into() });
+                }
+                return Ok((EndReason::Done, text_of(&reply.content)));
+            }
         }
         if run.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
@@ -109,8 +115,19 @@ async fn steps(
     }
 }
 
+/// What the user should know of an answer that ended otherwise than by its end.
+fn shortfall(stop: &StopReason) -> Option<&'static str> {
+    match stop {
+        StopReason::MaxTokens => Some("the answer was cut at its output limit (max_output_tokens in the config)"),
+        StopReason::Refusal => Some("the model declined to answer"),
+        _ => None,
+    }
+}
+
 /// Puts the question on record, with what the hooks add and the tasks that wait.
 async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(), Halt> {
+    // An earlier turn of this process may have failed between a call and its result.
+    session.mend()?;
     let context = session.context(0);
     if !session.begun {
         session.begun = true;
@@ -208,6 +225,8 @@ async fn last_word(session: &mut Session, run: &Run<'_>, tally: &mut Tally) -> R
     reply.content.retain(|block| !matches!(block, Block::ToolUse { .. }));
     let text = text_of(&reply.content);
     let note = format!("[The step limit of {} was reached.]", run.max_steps);
+    let break_first = if text.trim().is_empty() || text.ends_with('\n') { "" } else { "\n\n" };
+    (run.sink)(Event::Text { text: format!("{break_first}{note}\n") });
     if text.trim().is_empty() {
         reply.content = vec![Block::Text { text: note.clone() }];
         record(session, &reply)?;

@@ -27,7 +27,9 @@ async fn a_cancel_reaches_a_guest_that_spins_or_sleeps() {
             let (host, cancel) = (host.clone(), cancel.clone());
             async move { call(&host, tool, json!({}), &cancel).await }
         });
-        tokio::task::yield_now().await;
+        while host.registry.runtime().running_calls() == 0 {
+            tokio::task::yield_now().await;
+        }
         cancel.cancel();
         let finished = running.await.expect("the call ends");
         assert!(text_of(&finished.parts).contains("cancel"), "{tool}: {finished:?}");
@@ -69,11 +71,8 @@ async fn the_workspace_has_no_way_out() {
             assert!(!text.contains("secret\n") && text.lines().count() == 1, "{tool} {path:?}: {text}");
         }
         let finished = call(&host, "file_write", json!({ "path": path, "content": "x" }), &never).await;
-        if path != "file-link" {
-            assert_ne!(finished.status, CallStatus::Ok, "file_write {path:?}: {}", text_of(&finished.parts));
-        }
+        assert_ne!(finished.status, CallStatus::Ok, "file_write {path:?}: {}", text_of(&finished.parts));
     }
-    // An atomic write replaces the link itself, never what it points to.
     assert_eq!(fs::read_to_string(outside.path().join("secret.txt")).unwrap(), "secret");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     let real = place.workspace().canonicalize().unwrap().join("inside.txt").display().to_string();
@@ -137,4 +136,47 @@ async fn a_workspace_that_covers_home_config_and_plugins_does_not_open_them() {
     let found = call(&host, "grep_files", json!({ "pattern": "language|plain" }), &never).await;
     let text = text_of(&found.parts);
     assert!(text.contains("plain.txt:1:plain") && !text.contains("language"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_in_the_workspace_does_not_walk_around_the_guard() {
+    let place = Place::new();
+    place.file(".git/config", "[core]\n").file("plain/a.txt", "a\n").config("language: en\n");
+    std::os::unix::fs::symlink(".git", place.workspace().join("docs")).unwrap();
+    std::os::unix::fs::symlink(".env", place.workspace().join("notes.txt")).unwrap();
+    let host = place.host().await;
+    let never = CancellationToken::new();
+    for path in ["docs/hooks/pre-commit", "docs/config", "notes.txt"] {
+        let finished = call(&host, "file_write", json!({ "path": path, "content": "x" }), &never).await;
+        assert_ne!(finished.status, CallStatus::Ok, "{path}: {finished:?}");
+        assert!(text_of(&finished.parts).contains("link"), "{path}: {finished:?}");
+    }
+    assert!(!place.workspace().join(".env").exists());
+    assert_eq!(place.text(".git/config"), "[core]\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edited_file_keeps_its_permissions_and_a_read_only_one_is_left_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    place.config("language: en\n");
+    for (name, mode) in [("secret", 0o600), ("tool.sh", 0o755), ("fixed", 0o444)] {
+        place.file(name, "#!/bin/sh\necho old\n");
+        fs::set_permissions(place.workspace().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let host = place.host().await;
+    let never = CancellationToken::new();
+    for (name, mode) in [("secret", 0o600), ("tool.sh", 0o755)] {
+        let edit = json!({ "path": name, "old_text": "old", "new_text": "new" });
+        let finished = call(&host, "file_edit", edit, &never).await;
+        assert_eq!(finished.status, CallStatus::Ok, "{name}: {finished:?}");
+        assert_eq!(place.text(name), "#!/bin/sh\necho new\n");
+        let now = fs::metadata(place.workspace().join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(now, mode, "{name}");
+    }
+    let finished = call(&host, "file_write", json!({ "path": "fixed", "content": "x" }), &never).await;
+    assert_eq!(finished.status, CallStatus::Failed, "{finished:?}");
+    assert!(text_of(&finished.parts).contains("read-only"), "{finished:?}");
+    assert_eq!(place.text("fixed"), "#!/bin/sh\necho old\n");
+    assert_eq!(fs::read_dir(place.workspace()).unwrap().count(), 3, "no temporary file is left");
 }

@@ -82,14 +82,16 @@ fn a_tool_is_called_by_hand() {
 fn mistakes_on_the_command_line_get_one_line_and_status_2() {
     let place = Place::new();
     refused(&place.run(&["run", "  "]), 2, &["empty"]);
-    refused(&place.run(&["run", "x", "--session", "nope"]), 1, &["nope", "session list"]);
-    refused(&place.run(&["run", "x", "--model", "gpt"]), 1, &["anthropic:", "openai:", "scripted:"]);
-    refused(&place.run(&["run", "x", "--model", "scripted:absent.yaml"]), 1, &["absent.yaml"]);
-    refused(&place.run(&["run", "x", "--model", "anthropic:claude"]), 1, &["ANTHROPIC_API_KEY"]);
+    refused(&place.run(&["run", "x", "--session", "nope"]), 2, &["nope", "session list"]);
+    refused(&place.run(&["run", "x", "--model", "gpt"]), 2, &["anthropic:", "openai:", "scripted:"]);
+    refused(&place.run(&["run", "x", "--model", "scripted:absent.yaml"]), 2, &["absent.yaml"]);
+    refused(&place.run(&["run", "x", "--model", "anthropic:claude"]), 2, &["ANTHROPIC_API_KEY"]);
     assert_eq!(place.run(&["run", "x", "--max-steps", "0"]).status, 2);
     assert_eq!(place.run(&["walk"]).status, 2);
     refused(&place.run(&["plugin", "show", "nope"]), 2, &["nope", "plugin list"]);
     refused(&place.run(&["plugin", "list", "--workspace", "absent"]), 2, &["absent", "workspace"]);
+    refused(&place.run(&["plugin", "list", "--plugins", "absent"]), 2, &["absent", "plugin folder"]);
+    refused(&place.run(&["plugin", "list", "--config", "absent.yaml"]), 2, &["absent.yaml", "config"]);
     let home = place.home().display().to_string();
     refused(&place.run(&["plugin", "list", "--workspace", &home]), 2, &["workspace", "home"]);
 }
@@ -100,7 +102,9 @@ fn a_config_that_does_not_read_is_named_with_its_mistake() {
     for (text, words) in [
         ("model: [", vec!["astrarium.yaml"]),
         ("modle: x\n", vec!["astrarium.yaml", "modle"]),
-        ("limits: { tool_ms: 0 }\n", vec!["tool_ms", "at least 1"]),
+        ("limits: { tool_ms: 0 }\n", vec!["tool_ms", "from 1"]),
+        ("limits: { parallel_calls: 4611686018427387904 }\n", vec!["parallel_calls", "256"]),
+        ("limits: { component_bytes: 18446744073709551615 }\n", vec!["component_bytes"]),
         ("limits: { tool_ms: -3 }\n", vec!["astrarium.yaml"]),
         ("grants:\n- { plugin: a, kvv: true }\n", vec!["kvv"]),
         ("grants:\n- { kv: true }\n", vec!["plugin"]),
@@ -205,6 +209,15 @@ fn stream_json_is_a_line_for_each_event() {
     for kind in ["call_started", "call_finished", "step", "text"] {
         assert!(kinds.iter().any(|seen| seen == kind), "{kind}: {kinds:?}");
     }
+}
+
+#[test]
+fn the_step_limit_is_said_in_words_too() {
+    let place = Place::new();
+    let steps = "- calls: [{ tool: glob_files, input: { pattern: '*' } }]\n".repeat(5);
+    let model = place.script(&format!("name: long\nsteps:\n{steps}at_limit: I stopped.\n"));
+    let ran = place.run(&["run", "x", "--model", &model, "--max-steps", "2"]);
+    assert!(ran.stdout.contains("I stopped.") && ran.stdout.contains("step limit of 2 was reached"), "{ran:?}");
 }
 
 #[test]
@@ -342,6 +355,51 @@ async fn a_server_that_fails_gets_one_line_and_loses_nothing() {
     refused(&Ran::of(command.output().unwrap()), 1, &["127.0.0.1:1", "reach"]);
     let sessions = place.run(&["session", "list", "--json"]).json();
     assert_eq!(sessions.as_array().unwrap().len(), 5, "every question is on record");
+}
+
+#[test]
+fn a_plugin_is_switched_off_whatever_else_is_broken() {
+    let place = Place::new();
+    place.config("model: [\n");
+    assert_eq!(place.run(&["plugin", "disable", "guard"]).status, 0);
+    refused(&place.run(&["plugin", "disable", "Bad_Name"]), 2, &["Bad_Name"]);
+    let noted = place.run(&["plugin", "disable", "nope"]);
+    assert!(noted.status == 0 && noted.stderr.contains("nope"), "{noted:?}");
+    let doctor = place.run(&["doctor", "--json"]);
+    assert_eq!(doctor.status, 1);
+    let host = doctor.json().as_array().unwrap().iter().find(|check| check["what"] == "host").cloned().unwrap();
+    assert!(host["said"].as_str().unwrap().contains("astrarium.yaml"), "{host}");
+}
+
+#[test]
+fn without_a_model_a_script_says_what_it_is_and_changes_nothing() {
+    let place = Place::new();
+    place.file("notes/reduction.md", "log10(f / µJy) + 29.9\n");
+    let ran = place.run(&["run", "summarise", "--output", "json"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert_eq!(ran.json()["model"], "scripted:no-model");
+    assert!(ran.json()["answer"].as_str().unwrap().contains("no answer to your question"), "{ran:?}");
+    assert_eq!(place.text("notes/reduction.md"), "log10(f / µJy) + 29.9\n");
+}
+
+#[test]
+fn a_reader_of_standard_error_that_goes_away_does_not_end_the_run() {
+    let place = Place::new();
+    let model =
+        place.script("name: e\nsteps:\n- calls: [{ tool: glob_files, input: { pattern: '*' } }]\n- say: whole\n");
+    let mut child =
+        place.command(&["run", "x", "--model", &model]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "whole\n"), "{ran:?}");
+}
+
+#[test]
+fn a_tool_name_cannot_forge_a_line_on_the_terminal() {
+    let place = Place::new();
+    let model = place.script("name: f\nsteps:\n- calls: [{ tool: \"nope\\e[2J\\nFORGED\", input: {} }]\n- say: done\n");
+    let ran = place.run(&["run", "x", "--model", &model]);
+    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.lines().any(|line| line.starts_with("FORGED")), "{ran:?}");
 }
 
 #[test]

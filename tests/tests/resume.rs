@@ -97,3 +97,16 @@ fn a_second_process_goes_on_with_the_same_session() {
     let listed = place.run(&["session", "list", "--json"]).json();
     assert_eq!(listed[0]["title"], "hello");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_open_elsewhere_is_not_opened_twice() {
+    let place = Place::bare();
+    let host = place.host().await;
+    let model = || Arc::new(Scripted::from_str("t", "name: t\nsteps:\n- say: hi\n").unwrap());
+    let session = host.session(Which::New { title: "t" }, model()).unwrap();
+    let error = host.session(Which::Named(&session.id), model()).err().unwrap().to_string();
+    assert!(error.contains("open in another process"), "{error}");
+    let id = session.id.clone();
+    drop(session);
+    assert!(host.session(Which::Named(&id), model()).is_ok());
+}

@@ -3,6 +3,7 @@
 use astrarium::event::Event;
 use astrarium::host::{Host, Which};
 use astrarium::model::scripted::Scripted;
+use astrarium::plugin::State;
 use astrarium_tests::place::{Place, Turn, ask, guests};
 use std::fs;
 use std::path::Path;
@@ -126,7 +127,7 @@ async fn a_version_that_asks_for_more_than_is_granted_is_held_back() {
     // The operator grants it, and it takes over.
     place.config("grants:\n- { plugin: hostile, fs: [{ path: workspace, mode: rw }] }\n");
     let host = place.host().await;
-    assert_eq!(host.registry.snapshot().plugin("hostile").unwrap().version, "0.2.0");
+    assert_eq!(host.registry.snapshot().plugin("hostile").unwrap().status().version, "0.2.0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,4 +183,129 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
         if path.is_dir() { found.extend(walk(&path)) } else { found.push(path) }
     }
     found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guard_that_ships_cannot_be_replaced_by_something_that_does_not_judge() {
+    let place = Place::new();
+    let guard = place.plugins().join("guard");
+    fs::create_dir_all(&guard).unwrap();
+    fs::copy(guests().join("versioned-a/versioned_a.wasm"), guard.join("guard.wasm")).unwrap();
+    fs::write(guard.join("plugin.yaml"), "name: guard\nversion: 9.0.0\n").unwrap();
+    let host = place.host().await;
+    let outputs = turn(&host, ONE_CALL, |_| {}).await.outputs("version");
+    assert!(outputs[0].contains("guard cannot judge calls"), "{outputs:?}");
+    // Broken from the first start on, so that nobody has ever seen it judge.
+    fs::write(guard.join("guard.wasm"), b"\0asm").unwrap();
+    put(&place, "a");
+    let host = place.host().await;
+    let outputs = turn(&host, ONE_CALL, |_| {}).await.outputs("version");
+    assert!(outputs[0].contains("guard cannot judge calls"), "{outputs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disabled_plugin_keeps_its_tool_names_from_nobody() {
+    let place = Place::bare();
+    place.plugin("echo").plugin("tool-twin").config("grants:\n- { plugin: echo, kv: true }\n");
+    let host = place.host().await;
+    let snapshot = host.registry.snapshot();
+    assert_eq!(snapshot.tool("echo").unwrap().0.name, "echo");
+    assert!(snapshot.plugin("tool-twin").unwrap().error.as_ref().unwrap().contains("also a tool of echo"));
+    astrarium::config::set_disabled(&place.home(), "echo", true).unwrap();
+    let host = place.host().await;
+    assert_eq!(host.registry.snapshot().tool("echo").unwrap().0.name, "tool-twin");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_host_sees_a_switch_a_grant_and_a_revocation() {
+    let place = Place::bare();
+    place.plugin("echo");
+    let host = place.host().await;
+    let changed = Arc::new(Notify::new());
+    let _watching = {
+        let changed = changed.clone();
+        host.watch(move |_| changed.notify_one()).unwrap()
+    };
+    let state = || host.registry.snapshot().plugin("echo").unwrap().state;
+    assert_eq!(state(), State::Waiting);
+    let becomes = async |wanted: State| {
+        while state() != wanted {
+            changed.notified().await;
+        }
+    };
+    place.config("grants:\n- { plugin: echo, kv: true }\n");
+    becomes(State::Live).await;
+    astrarium::config::set_disabled(&place.home(), "echo", true).unwrap();
+    becomes(State::Disabled).await;
+    astrarium::config::set_disabled(&place.home(), "echo", false).unwrap();
+    becomes(State::Live).await;
+    // A broken version lies in the folder, and the grant goes: the version that runs loses it too.
+    fs::write(component(&place.plugins().join("echo")), b"\0asm").unwrap();
+    place.config("grants: []\n");
+    becomes(State::Waiting).await;
+    assert!(host.registry.snapshot().plugin("echo").unwrap().status().granted.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_whose_folder_goes_away_opens_nothing() {
+    let place = Place::bare();
+    put(&place, "a");
+    place.plugin("gate-rewrite");
+    let host = place.host().await;
+    fs::remove_dir_all(place.plugins().join("gate-rewrite")).unwrap();
+    for _ in 0..2 {
+        host.registry.refresh().await;
+        let outputs = turn(&host, ONE_CALL, |_| {}).await.outputs("version");
+        assert!(outputs[0].contains("gate-rewrite") && outputs[0].contains("its folder is gone"), "{outputs:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_judges_after_the_guard_that_calls_rely_on() {
+    let place = Place::new();
+    place.plugin("gate-rewrite");
+    let manifest = place.plugins().join("gate-rewrite/plugin.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("{text}\norder: 100000\n")).unwrap();
+    let host = place.host().await;
+    let snapshot = host.registry.snapshot();
+    let order: Vec<&str> =
+        snapshot.hooks(|exports| exports.pre_tool_use.is_some()).map(|(plugin, ..)| plugin.name.as_str()).collect();
+    assert_eq!(order, ["gate-rewrite", "guard"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_folder_does_not_take_the_place_of_a_plugin_that_reads() {
+    let place = Place::new();
+    let host = place.host().await;
+    let folder = place.home().join("plugins/files");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("README"), "no plugin").unwrap();
+    let lines = host.registry.refresh().await;
+    assert!(lines.iter().any(|line| line.contains("does not take the place")), "{lines:?}");
+    assert_eq!(host.registry.snapshot().plugin("files").unwrap().state, State::Live);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_in_a_granted_folder_opens_nothing_else() {
+    let place = Place::bare();
+    place.plugin("hostile");
+    let granted = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/etc", granted.path().join("link")).unwrap();
+    let manifest = place.plugins().join("hostile/plugin.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let asked = granted.path().join("link").display().to_string();
+    fs::write(&manifest, text.replace("path: workspace", &format!("path: {asked}"))).unwrap();
+    place.config(&format!(
+        "grants:\n- {{ plugin: hostile, fs: [{{ path: {}, mode: rw }}] }}\n",
+        granted.path().display()
+    ));
+    let status = place.host().await.registry.snapshot().plugin("hostile").unwrap().status();
+    assert_eq!(status.state, State::Waiting, "{status:?}");
+    // Nor does a grant reach what is kept out.
+    let home = place.home().canonicalize().unwrap().display().to_string();
+    fs::write(&manifest, text.replace("path: workspace", &format!("path: {home}"))).unwrap();
+    place.config(&format!("grants:\n- {{ plugin: hostile, fs: [{{ path: {home}, mode: rw }}] }}\n"));
+    let status = place.host().await.registry.snapshot().plugin("hostile").unwrap().status();
+    assert_eq!(status.state, State::Waiting, "{status:?}");
 }

@@ -155,6 +155,9 @@ fn the_readme_names_the_two_commands_and_its_first_plugin_is_real() {
     let shown =
         readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("README shows a plugin");
     assert!(source.contains(shown.trim()), "the README's plugin differs from tests/guests/shout");
+    for dependency in ["astrarium-sdk", "schemars", "serde"] {
+        assert!(readme.contains(&format!("{dependency} = ")), "the README's Cargo.toml lacks {dependency}");
+    }
 }
 
 #[test]

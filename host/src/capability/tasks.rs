@@ -19,6 +19,11 @@ impl tasks::Host for GuestState {
         if !self.env.effective.tasks {
             return Err(denied(self, "tasks"));
         }
+        if self.context.session.is_empty() {
+            return Err(Error::NotFound(
+                "no session is under way, so there is no task list; name one with --session".into(),
+            ));
+        }
         let tasks: Vec<Task> = tasks.into_iter().map(Into::into).collect();
         self.services.store.replace_tasks(&self.context.session, &tasks)?;
         self.get().await

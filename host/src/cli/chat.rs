@@ -1,13 +1,19 @@
 //! `chat`: a conversation with a line editor. Ctrl-C cancels the turn and not the program; Ctrl-D leaves.
+//!
+//! Where standard input is no terminal, each line of it is a question, and the exit status is that of the last one: a
+//! script must see that it failed, a person has seen it.
 
 use super::Exit;
-use super::run::{SessionArgs, answer, note_script, watch};
-use super::show::Output;
-use crate::host::Host;
+use super::run::{SessionArgs, answer, exit, note_script, watch};
+use super::show::{Output, note_line, notice};
+use crate::event::EndReason;
+use crate::host::{Host, Which};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use rustyline::DefaultEditor;
-use rustyline::error::ReadlineError;
+use rustyline::error::{ReadlineError, Signal};
+use rustyline::{DefaultEditor, ExternalPrinter as _};
+use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
 
 #[derive(Args)]
 pub(super) struct ChatArgs {
@@ -20,13 +26,28 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     super::plugin::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
-    let mut session = None;
-    let _watching = watch(host);
+    let mut session = match args.session.which("") {
+        // A new one begins with its first question, which is its title.
+        Which::New { .. } => None,
+        which => Some(host.session(which, model.clone())?),
+    };
     let history = host.options.home.join("history.txt");
     let mut editor = DefaultEditor::new().context("the line editor does not start; use `astrarium run` instead")?;
     // No history yet is no failure.
     let _ = editor.load_history(&history);
-    eprintln!("{}; Ctrl-C cancels a turn, Ctrl-D or /exit leaves", model.name());
+    // Through the editor's own printer, so that a notice does not overwrite the line being typed.
+    let printer = editor.create_external_printer().ok().map(Mutex::new);
+    let _watching = watch(host, move |line| match &printer {
+        Some(printer) => {
+            let _ = printer.lock().unwrap_or_else(PoisonError::into_inner).print(format!("{}\n", notice(&line)));
+        }
+        None => note_line(&notice(&line)),
+    });
+    note_line(&format!("{}; Ctrl-C cancels a turn, Ctrl-D or /exit leaves", model.name()));
+    if let Some(session) = &session {
+        note_line(&format!("going on with {} after {} messages", session.id, session.messages().len()));
+    }
+    let mut last = Exit::Done;
     loop {
         // The editor blocks, so it must not sit on an async thread.
         let (back, line) = tokio::task::spawn_blocking(move || {
@@ -39,25 +60,57 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
         let line = match line {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
+            // While a line is edited the editor takes the signal; no run is under way then.
+            Err(ReadlineError::Signal(signal)) if signal != Signal::Resize => return Ok(Exit::Cancelled),
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(error).context("the terminal does not read"),
         };
         let prompt = line.trim();
-        match prompt {
-            "" => continue,
-            "/exit" => break,
-            _ => {}
+        if prompt.is_empty() {
+            continue;
         }
         let _ = editor.add_history_entry(prompt);
         let _ = editor.append_history(&history);
+        match command(prompt) {
+            Some("exit" | "quit") => break,
+            Some(other) => {
+                note_line(&format!("there is no /{other}; /exit leaves, anything else is a question"));
+                continue;
+            }
+            None => {}
+        }
         let session = match &mut session {
             Some(session) => session,
-            none => none.insert(host.session(args.session.which(prompt), model.clone())?),
+            none => none.insert(host.session(Which::New { title: prompt }, model.clone())?),
         };
-        answer(host, session, prompt, args.session.max_steps(host), Output::Text).await;
+        let outcome = answer(host, session, prompt, args.session.max_steps(host), Output::Text).await;
+        if outcome.reason == EndReason::Cancelled {
+            note_line("cancelled; an unfinished answer is not kept");
+        }
+        last = exit(&outcome);
     }
     if let Some(session) = session {
-        eprintln!("go on with: astrarium chat --session {}", session.id);
+        note_line(&format!("go on with: astrarium chat --session {}", session.id));
     }
-    Ok(Exit::Done)
+    Ok(if std::io::stdin().is_terminal() { Exit::Done } else { last })
+}
+
+/// The word of a `/word`. A path such as `/data/a.fits` is a question.
+fn command(prompt: &str) -> Option<&str> {
+    let word = prompt.strip_prefix('/')?;
+    (!word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    #[test]
+    fn a_slash_word_is_a_command_and_a_path_is_not() {
+        assert_eq!(command("/exit"), Some("exit"));
+        assert_eq!(command("/help"), Some("help"));
+        assert_eq!(command("/data/a.fits"), None);
+        assert_eq!(command("/"), None);
+        assert_eq!(command("what is /exit"), None);
+    }
 }

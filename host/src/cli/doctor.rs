@@ -3,6 +3,7 @@
 use super::Exit;
 use super::show::print_line;
 use crate::host::Host;
+use crate::plain;
 use crate::plugin::State;
 use anyhow::Result;
 use clap::Args;
@@ -31,17 +32,27 @@ struct Check {
 }
 
 pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
-    let checks = vec![toolchain(), config(host), plugins(host), model(host).await, database(host)];
+    let checks = [toolchain(), config(host), plugins(host), model(host).await, database(host)];
+    report(&checks, args)
+}
+
+/// Where the host does not open, that is what is wrong, and the list is as it always is.
+pub(super) fn unopened(error: &anyhow::Error, args: &DoctorArgs) -> Result<Exit> {
+    let host = Check { what: "host", ok: false, optional: false, said: format!("{error:#}") };
+    report(&[toolchain(), host], args)
+}
+
+fn report(checks: &[Check], args: &DoctorArgs) -> Result<Exit> {
     if args.json {
-        print_line(&serde_json::to_string_pretty(&checks)?);
+        print_line(&serde_json::to_string_pretty(checks)?);
     } else {
-        for check in &checks {
+        for check in checks {
             let mark = match (check.ok, check.optional) {
                 (true, _) => "✓",
                 (false, true) => "-",
                 (false, false) => "✗",
             };
-            print_line(&format!("{mark} {:<10} {}", check.what, check.said));
+            print_line(&format!("{mark} {:<10} {}", check.what, plain::one_line(&check.said, usize::MAX)));
         }
     }
     let healthy = checks.iter().all(|check| check.ok || check.optional);
@@ -74,7 +85,15 @@ fn config(host: &Host) -> Check {
     // A config that does not read never gets here: the host does not open.
     let path = host.options.config_path();
     let said = match path.exists() {
-        true => format!("{} with {} grants", path.display(), host.config.grants.len()),
+        true => {
+            let unknown = host.config.named_plugins().filter(|name| host.registry.snapshot().plugin(name).is_none());
+            let unknown: Vec<&str> = unknown.collect();
+            if !unknown.is_empty() {
+                let said = format!("{} names plugins that are not there: {}", path.display(), unknown.join(", "));
+                return Check { what: "config", ok: false, optional: true, said };
+            }
+            format!("{} with {} grants", path.display(), host.config.grants.len())
+        }
         false => format!("{} is absent, defaults are in force", path.display()),
     };
     Check { what: "config", ok: true, optional: false, said }
@@ -97,6 +116,14 @@ fn plugins(host: &Host) -> Check {
     if snapshot.plugins.is_empty() {
         said =
             format!("none found; they ship in {}, run `cargo xtask run` to build them", host.options.share.display());
+    }
+    let named = |state| -> Vec<&str> {
+        snapshot.plugins.iter().filter(|plugin| plugin.state == state).map(|plugin| plugin.name.as_str()).collect()
+    };
+    for (state, word) in [(State::Waiting, "waiting"), (State::Disabled, "disabled")] {
+        if !named(state).is_empty() {
+            said.push_str(&format!("; {word}: {}", named(state).join(", ")));
+        }
     }
     let ok = wrong.is_none() && count(State::Failed) == 0 && !snapshot.plugins.is_empty();
     Check { what: "plugins", ok, optional: false, said }

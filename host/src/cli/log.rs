@@ -3,6 +3,7 @@
 //! `ASTRARIUM_LOG` sets what standard error shows, in the usual filter syntax (`debug`, `plugin=info,warn`).
 
 use std::fs::{self, File, OpenOptions};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -14,10 +15,21 @@ const LARGE: u64 = 8 << 20;
 /// Starts logging; a file that cannot be written to is left out.
 pub(super) fn start(home: &Path) {
     let shown = EnvFilter::try_from_env("ASTRARIUM_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    let terminal =
-        fmt::layer().with_writer(std::io::stderr).without_time().with_target(false).compact().with_filter(shown);
+    let terminal = fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        // Else a line that cannot be written is told of by `eprintln!`, which panics where standard error is closed.
+        .log_internal_errors(false)
+        .compact()
+        .with_filter(shown);
     let file = open(home).map(|file| {
-        fmt::layer().with_writer(std::sync::Mutex::new(file)).with_ansi(false).with_filter(EnvFilter::new("info"))
+        fmt::layer()
+            .with_writer(std::sync::Mutex::new(file))
+            .with_ansi(false)
+            .log_internal_errors(false)
+            .with_filter(EnvFilter::new("info"))
     });
     let _ = tracing_subscriber::registry().with(terminal).with(file).try_init();
 }

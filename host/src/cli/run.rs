@@ -1,7 +1,7 @@
 //! `run` and the demo: one prompt, one answer.
 
-use super::show::{Output, Printer};
-use super::{Exit, usage};
+use super::show::{Output, Printer, note_line, notice};
+use super::{Exit, signals, usage};
 use crate::event::{EndReason, Outcome};
 use crate::host::{Host, Options, Which};
 use crate::model::Model;
@@ -36,7 +36,7 @@ pub(super) struct SessionArgs {
     /// Goes on with the last session of this workspace
     #[arg(long = "continue")]
     resume: bool,
-    /// Steps the turn may take before it has to answer
+    /// Steps the turn may take before it has to answer [default: the config's, or 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
 }
@@ -74,12 +74,15 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
     let model = host.model()?;
     note_script(model.as_ref());
     let mut session = host.session(args.session.which(&prompt), model)?;
-    let _watching = watch(host);
+    let _watching = watch(host, |line| note_line(&notice(&line)));
     let outcome = answer(host, &mut session, &prompt, args.session.max_steps(host), args.output).await;
+    if outcome.reason == EndReason::Cancelled {
+        note_line(&format!("cancelled; an unfinished answer is not kept; go on with --session {}", outcome.session));
+    }
     Ok(exit(&outcome))
 }
 
-/// Runs a turn that Ctrl-C cancels.
+/// Runs a turn that Ctrl-C cancels. A second Ctrl-C does not wait for the hooks that hear of its end.
 pub(super) async fn answer(
     host: &Host,
     session: &mut Session,
@@ -91,19 +94,9 @@ pub(super) async fn answer(
     let sink = printer.sink();
     host.show_progress(sink.clone());
     let cancel = CancellationToken::new();
-    let on_interrupt = tokio::spawn({
-        let cancel = cancel.clone();
-        async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                cancel.cancel();
-            }
-        }
-    });
+    let running = signals::run_guard(&cancel);
     let outcome = turn::run(session, prompt, &Run { max_steps, sink: &*sink, cancel: &cancel }).await;
-    on_interrupt.abort();
-    if outcome.reason == EndReason::Cancelled {
-        eprintln!("cancelled; go on with --session {}", outcome.session);
-    }
+    drop(running);
     printer.finish(&outcome);
     outcome
 }
@@ -117,8 +110,8 @@ pub(super) fn exit(outcome: &Outcome) -> Exit {
 }
 
 /// Live swap during a run; without it the run goes on all the same.
-pub(super) fn watch(host: &Host) -> Option<crate::plugin::WatchGuard> {
-    match host.watch(|line| eprintln!("! {line}")) {
+pub(super) fn watch(host: &Host, told: impl Fn(String) + Send + Sync + 'static) -> Option<crate::plugin::WatchGuard> {
+    match host.watch(told) {
         Ok(guard) => Some(guard),
         Err(error) => {
             tracing::warn!("{error:#}");
@@ -130,7 +123,7 @@ pub(super) fn watch(host: &Host) -> Option<crate::plugin::WatchGuard> {
 /// Nobody should take a script for a model.
 pub(super) fn note_script(model: &dyn Model) {
     if model.name().starts_with("scripted:") {
-        eprintln!("! a scripted model answers ({}): it plays a file and thinks nothing", model.name());
+        note_line(&notice(&format!("a scripted model answers ({}): it plays a file and thinks nothing", model.name())));
     }
 }
 
@@ -149,25 +142,27 @@ pub(super) async fn demo(host: &Host) -> Result<Exit> {
     let host = Host::open(options).await?;
     super::plugin::warn(&host);
     let model = host.demo_model()?;
-    eprintln!("Astrarium demo. A scripted model answers: it plays {} and thinks nothing.", model.name());
-    eprintln!("The tools and hooks are real: each call below ran in its own WebAssembly sandbox, on real files.\n");
+    note_line(&format!("Astrarium demo. A scripted model answers: it plays {} and thinks nothing.", model.name()));
+    note_line("The tools and hooks are real: each call below ran in its own WebAssembly sandbox, on real files.\n");
     let prompt =
         "Look through this observing project, mend what is wrong in the reduction notes, and tell me what you did.";
-    eprintln!("> {prompt}\n");
+    note_line(&format!("> {prompt}\n"));
     let mut session = host.session(Which::New { title: prompt }, model)?;
     let outcome = answer(&host, &mut session, prompt, MAX_STEPS, Output::Text).await;
-    eprintln!();
-    eprintln!(
-        "{} tool calls in WASM, {} of them refused by a hook, in {} steps.",
-        outcome.tool_calls, outcome.refused_calls, outcome.steps
-    );
+    note_line(&format!(
+        "\n{} tool calls ran in WASM, {} more were refused by a hook in WASM, in {} steps.",
+        outcome.tool_calls - outcome.refused_calls,
+        outcome.refused_calls,
+        outcome.steps
+    ));
     match choice.name {
-        Some(name) => {
-            eprintln!("Your model is {name} ({}). Use it: astrarium run \"…\", or astrarium chat", choice.rule)
-        }
-        None => eprintln!(
+        Some(name) => note_line(&format!(
+            "Your model is {name} ({}). Use it: astrarium run \"…\", or astrarium chat",
+            choice.rule
+        )),
+        None => note_line(
             "With a real model: set ANTHROPIC_API_KEY or OPENAI_API_KEY (OPENAI_BASE_URL for a local server), or name one\n\
-             with --model anthropic:NAME | openai:NAME, then: cargo xtask run -- run \"…\", or cargo xtask run -- chat"
+             with --model anthropic:NAME | openai:NAME, then: cargo xtask run -- run \"…\", or cargo xtask run -- chat",
         ),
     }
     Ok(exit(&outcome))

@@ -1,8 +1,9 @@
 //! `session`: lists the sessions and shows one.
 
 use super::Exit;
-use super::show::print_line;
+use super::show::{NAME, note_line, print_line};
 use crate::host::Host;
+use crate::plain;
 use crate::transcript::{Block, Message, Origin, Part};
 use anyhow::Result;
 use clap::Subcommand;
@@ -18,7 +19,7 @@ pub(super) enum SessionCommand {
     },
     /// Shows the transcript of a session
     Show {
-        /// Its id, or the beginning of it
+        /// The session's id, or the beginning of it
         id: String,
         /// A document on standard output
         #[arg(long)]
@@ -30,9 +31,14 @@ pub(super) fn session(host: &Host, command: &SessionCommand) -> Result<Exit> {
     match command {
         SessionCommand::List { json: true } => print_line(&serde_json::to_string_pretty(&host.store.sessions()?)?),
         SessionCommand::List { json: false } => {
-            for session in host.store.sessions()? {
+            let sessions = host.store.sessions()?;
+            if sessions.is_empty() {
+                note_line("no sessions yet; `astrarium run` and `astrarium chat` begin one");
+            }
+            for session in sessions {
                 let when = session.updated.get(..16).unwrap_or_default();
-                print_line(&format!("{}  {when}  {:>4} messages  {}", session.id, session.messages, session.title));
+                let title = plain::one_line(&session.title, usize::MAX);
+                print_line(&format!("{}  {when}  {:>4} messages  {title}", session.id, session.messages));
             }
         }
         SessionCommand::Show { id, json } => {
@@ -43,7 +49,8 @@ pub(super) fn session(host: &Host, command: &SessionCommand) -> Result<Exit> {
                 let document = json!({ "session": session, "usage": usage, "messages": messages });
                 print_line(&serde_json::to_string_pretty(&document)?);
             } else {
-                print_line(&format!("{}  {}  {}", session.id, session.model, session.workspace));
+                let head = format!("{}  {}  {}", session.id, session.model, session.workspace);
+                print_line(&plain::one_line(&head, usize::MAX));
                 messages.iter().for_each(show);
                 print_line(&format!(
                     "\ntokens: {} fresh, {} read from cache, {} written to it, {} answered",
@@ -65,16 +72,20 @@ fn show(message: &Message) {
     print_line(&format!("\n[{who}]"));
     for block in &message.content {
         match block {
-            Block::Text { text } => print_line(text),
-            Block::Thinking { text, .. } => print_line(&format!("(thinking) {text}")),
+            Block::Text { text } => print_line(&plain::lines(text)),
+            Block::Thinking { text, .. } => print_line(&format!("(thinking) {}", plain::lines(text))),
             Block::ToolUse { name, input, malformed, .. } => {
-                print_line(&format!("→ {name} {}", malformed.clone().unwrap_or_else(|| input.to_string())));
+                let input = malformed.clone().unwrap_or_else(|| input.to_string());
+                print_line(&format!("→ {} {}", plain::one_line(name, NAME), plain::lines(&input)));
             }
             Block::ToolResult { parts, is_error, .. } => {
                 let text: Vec<String> = parts.iter().map(Part::as_text).collect();
-                print_line(&format!("{} {}", if *is_error { "✗" } else { "←" }, text.join("\n")));
+                let mark = if *is_error { "✗" } else { "←" };
+                print_line(&format!("{mark} {}", plain::lines(&text.join("\n"))));
             }
-            Block::Image { media_type, .. } => print_line(&format!("[image {media_type}]")),
+            Block::Image { media_type, .. } => {
+                print_line(&format!("[image {}]", plain::one_line(media_type, NAME)));
+            }
         }
     }
 }

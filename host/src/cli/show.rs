@@ -1,6 +1,7 @@
 //! How a run looks: text for people, one JSON document, or a JSON line for each event.
 
 use crate::event::{Event, Finished, Outcome, Sink};
+use crate::plain;
 use crate::transcript::CallStatus;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -64,7 +65,9 @@ impl Printer {
             Event::Text { text } => {
                 self.spinner.finish_and_clear();
                 let mut out = std::io::stdout().lock();
-                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                // In a pipe the answer is data and stays as the model wrote it.
+                let shown = if out.is_terminal() { plain::lines(text) } else { text.clone() };
+                let _ = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
                 self.state().open_line = !text.ends_with('\n');
             }
             Event::Thinking { .. } => self.wait("thinking"),
@@ -75,7 +78,7 @@ impl Printer {
                 self.wait(&format!("{plugin}{percent} {message}"));
             }
             Event::Step { .. } => self.wait("thinking"),
-            Event::Notice { text } => self.note(&format!("! {text}")),
+            Event::Notice { text } => self.note(&notice(text)),
             Event::Done(_) => {
                 self.spinner.finish_and_clear();
                 self.end_line();
@@ -90,12 +93,12 @@ impl Printer {
         self.end_line();
         self.spinner.reset();
         self.spinner.enable_steady_tick(Duration::from_millis(100));
-        self.spinner.set_message(message.to_owned());
+        self.spinner.set_message(plain::one_line(message, WIDTH));
     }
 
     fn note(&self, text: &str) {
         self.end_line();
-        self.spinner.suspend(|| eprintln!("{text}"));
+        self.spinner.suspend(|| note_line(text));
     }
 
     fn end_line(&self) {
@@ -113,7 +116,7 @@ impl Printer {
             print_line(&document.to_string());
         }
         if let Some(error) = &outcome.error {
-            eprintln!("error: {error}");
+            note_line(&format!("error: {error}"));
         }
     }
 
@@ -141,6 +144,17 @@ pub(super) fn print_line(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Prints on standard error; one that is closed must not end a turn midway, as `eprintln!` would. Nothing of ours has
+/// control characters, so those that came in with an error's text or a name are taken out here, for every caller.
+pub(super) fn note_line(text: &str) {
+    let _ = std::io::stderr().lock().write_all(format!("{}\n", plain::lines(text)).as_bytes());
+}
+
+/// Something the user should know, as one line.
+pub(super) fn notice(text: &str) -> String {
+    format!("! {}", plain::one_line(text, usize::MAX))
+}
+
 /// A call that has ended: tool, plugin, version, time, outcome, and the first lines of what it answered.
 pub(super) fn call_lines(finished: &Finished) -> String {
     let (mark, word) = match finished.status {
@@ -153,11 +167,13 @@ pub(super) fn call_lines(finished: &Finished) -> String {
         false => format!("{}@{}", finished.plugin, finished.digest.get(..12).unwrap_or_default()),
     };
     let time = finished.duration_us as f64 / 1000.0;
-    let mut text = format!("{mark} {}  {who}  {time:.2} ms  {word}", finished.tool);
+    let mut text = format!("{mark} {}  {who}  {time:.2} ms  {word}", plain::one_line(&finished.tool, NAME));
     let shown: Vec<&str> = finished.output.lines().take(LINES).collect();
     for line in &shown {
-        let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').take(WIDTH).collect();
-        text.push_str(&format!("\n  │ {line}"));
+        let mut chars = line.chars();
+        let shown: String = chars.by_ref().take(WIDTH).collect();
+        let more = if chars.next().is_some() { "…" } else { "" };
+        text.push_str(&format!("\n  │ {}{more}", plain::lines(&shown)));
     }
     let more = finished.output.lines().count().saturating_sub(shown.len());
     if more > 0 {
@@ -170,4 +186,28 @@ pub(super) fn call_lines(finished: &Finished) -> String {
 const LINES: usize = 12;
 
 /// Characters of such a line.
-const WIDTH: usize = 160;
+const WIDTH: usize = 240;
+
+/// Bytes of a name that people see: as long as a tool's may be. A model may ask for one that no tool has.
+pub(super) const NAME: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_name_or_result_moves_no_cursor_and_forges_no_line() {
+        let finished = Finished {
+            id: "c".into(),
+            tool: "a\u{1b}[2J\n✓ b".into(),
+            plugin: "p".into(),
+            digest: "0123456789abcdef".into(),
+            status: CallStatus::Ok,
+            reason: None,
+            duration_us: 1500,
+            output: "x\u{1b}]0;t\u{7}\ty\rz\n".into(),
+        };
+        assert_eq!(call_lines(&finished), "✓ a [2J ✓ b  p@0123456789ab  1.50 ms  ok\n  │ x ]0;t \ty z");
+        assert_eq!(notice("a\n! b\u{1b}c"), "! a ! b c");
+    }
+}

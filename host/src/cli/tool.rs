@@ -1,10 +1,11 @@
 //! `tool`: lists the tools, and calls one by hand, through the same hooks and checks as a model's call.
 
-use super::show::print_line;
-use super::{Exit, usage};
+use super::show::{note_line, print_line};
+use super::{Exit, signals, usage};
 use crate::context::{AgentKind, CallContext};
 use crate::hooks::Hooks;
 use crate::host::Host;
+use crate::plain;
 use crate::prompt::Language;
 use crate::tool_call::{Asked, Calls, text_of};
 use crate::transcript::CallStatus;
@@ -24,9 +25,9 @@ pub(super) enum ToolCommand {
     },
     /// Calls a tool
     Call {
-        /// Its name
+        /// The tool's name
         name: String,
-        /// Its arguments, a JSON object
+        /// Its arguments, a JSON object; none when left out
         #[arg(default_value = "{}")]
         arguments: String,
         /// A session whose tasks and values it works on
@@ -73,7 +74,9 @@ fn list(host: &Host, json: bool) -> Result<()> {
     }
     for (plugin, tool) in snapshot.tools() {
         let summary = tool.summary.clone().unwrap_or_else(|| crate::prompt::first_sentence(&tool.description));
-        print_line(&format!("{:<20} {:<12} {summary}", tool.name, plugin.name));
+        let summary = plain::one_line(&summary, usize::MAX);
+        let state = super::plugin::word(plugin.state);
+        print_line(&format!("{:<20} {:<12} {state:<9} {summary}", tool.name, plugin.name));
     }
     Ok(())
 }
@@ -100,20 +103,13 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
     };
     let calls = Calls { registry: host.registry.clone(), hooks: Arc::new(Hooks::new(host.registry.clone())) };
     let cancel = CancellationToken::new();
-    let on_interrupt = tokio::spawn({
-        let cancel = cancel.clone();
-        async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                cancel.cancel();
-            }
-        }
-    });
+    let running = signals::run_guard(&cancel);
     let asked = Asked { id: context.call.clone(), tool: name.to_owned(), input, malformed: None };
     let finished = match calls.prepare(asked, &context, &cancel).await {
         Ok(ready) => calls.run(&ready, &context, &cancel).await,
         Err(finished) => finished,
     };
-    on_interrupt.abort();
+    drop(running);
     if json {
         let document = json!({
             "tool": name,
@@ -125,10 +121,10 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
         });
         print_line(&document.to_string());
     } else if finished.status == CallStatus::Ok {
-        print_line(&text_of(&finished.parts));
+        print_line(&plain::lines(&text_of(&finished.parts)));
     }
     if finished.status != CallStatus::Ok && !json {
-        eprintln!("error: {}", text_of(&finished.parts));
+        note_line(&format!("error: {}", text_of(&finished.parts)));
     }
     Ok(match finished.status {
         _ if cancel.is_cancelled() => Exit::Cancelled,

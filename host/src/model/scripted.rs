@@ -62,12 +62,21 @@ enum Cue<'a> {
     AtLimit,
 }
 
+/// Bytes of a script; a long session's is far below.
+const LARGEST: u64 = 16 << 20;
+
 impl Scripted {
     /// Reads the script in `path`.
     pub fn from_file(path: &Path) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            ModelError::Config(format!("cannot read the script {}: {error}; check its path", path.display()))
-        })?;
+        let wrong = |reason: String| {
+            ModelError::Config(format!("cannot read the script {}: {reason}; check its path", path.display()))
+        };
+        let meta = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+        // A pipe or a device would block here, or never end.
+        if !meta.is_file() || meta.len() > LARGEST {
+            return Err(wrong(format!("it is no regular file of at most {LARGEST} bytes")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         Self::from_str(&path.display().to_string(), &text)
     }
 

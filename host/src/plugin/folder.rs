@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 /// What was read.
 pub(super) struct Captured {
     pub folder: PathBuf,
+    /// Place of its root among the roots.
+    pub root: usize,
     pub manifest: Manifest,
     pub wasm: Vec<u8>,
     /// Over manifest and component: two equal ones are the same version.
@@ -18,6 +20,7 @@ pub(super) struct Captured {
 /// A folder that could not be read as a plugin. The name is the manifest's, or else the folder's.
 pub(super) struct Unreadable {
     pub folder: PathBuf,
+    pub root: usize,
     pub name: String,
     pub reason: String,
 }
@@ -40,9 +43,10 @@ pub(super) fn list(root: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Reads manifest and component, within bounds.
-pub(super) fn capture(folder: &Path, component_limit: u64) -> Result<Captured, Unreadable> {
+pub(super) fn capture(folder: &Path, root: usize, component_limit: u64) -> Result<Captured, Unreadable> {
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let fail = |name: &str, reason: String| Unreadable { folder: folder.to_owned(), name: name.to_owned(), reason };
+    let fail =
+        |name: &str, reason: String| Unreadable { folder: folder.to_owned(), root, name: name.to_owned(), reason };
     let path = folder.join("plugin.yaml");
     let text = read_bounded(&path, manifest::LIMIT).map_err(|reason| match path.exists() {
         false => fail(
@@ -71,7 +75,7 @@ pub(super) fn capture(folder: &Path, component_limit: u64) -> Result<Captured, U
     let mut hasher = Sha256::new();
     hasher.update(Sha256::digest(text.as_bytes()));
     hasher.update(&wasm);
-    Ok(Captured { folder: folder.to_owned(), manifest, wasm, fingerprint: hasher.finalize().into() })
+    Ok(Captured { folder: folder.to_owned(), root, manifest, wasm, fingerprint: hasher.finalize().into() })
 }
 
 fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
@@ -81,7 +85,7 @@ fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
         return Err(format!("{} is not a regular file", path.display()));
     }
     let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    File::open(path).map_err(failed)?.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > limit {
         return Err(format!("{} is larger than {limit} bytes (limits: component_bytes)", path.display()));
     }

@@ -68,9 +68,9 @@ async fn list_tools(
         language: "en".into(),
         workspace: PathBuf::new(),
     };
-    let time = Duration::from_millis(runtime.limits().tool_ms);
+    let time = Duration::from_millis(runtime.limits().hook_ms);
     let never = CancellationToken::new();
-    let guest = Guest { loaded, env: &env, context: &context, services, cancel: &never };
+    let guest = Guest { loaded, env: &env, context: &context, services, read_only: true, cancel: &never };
     let listing = runtime.call(guest, time, async |store, instance, exports| {
         exports.check_shapes(store, instance)?;
         match &exports.tools {

@@ -1,13 +1,15 @@
 //! The registry: scans the plugin folders, loads what is new, keeps what is good, and publishes a snapshot.
 
+use super::effective::{environment, held_back};
 use super::folder::{self, Captured, Unreadable};
-use super::load::{load, merge_config};
-use super::snapshot::{Plugin, Snapshot, State, is_gate};
-use crate::grant::{Capabilities, FsMode, Root};
-use crate::runtime::{GuestEnv, Loaded, Preopen, Runtime, Services};
+use super::load::load;
+use super::snapshot::{Plugin, Snapshot, State, Tool};
+use crate::grant::Capabilities;
+use crate::manifest::Manifest;
+use crate::runtime::{Loaded, Runtime, Services};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A folder of plugin folders. Of two plugins with one name, the one in the later root counts.
@@ -123,15 +125,23 @@ impl Registry {
                 Err(unreadable) => keep_or_fail(&settings, &old, unreadable),
             });
         }
-        // Who was live before keeps its tool names against a newcomer.
-        plugins.sort_by_key(|plugin| !old.plugin(&plugin.name).is_some_and(|before| before.state == State::Live));
-        let gates = self.services.store.gates().unwrap_or_else(|error| {
-            problems.push(error.to_string());
-            Vec::new()
+        let (gates, unknown) = match self.services.store.gates() {
+            Ok(gates) => (gates, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        plugins.extend(vanished_gates(&settings, &old, &plugins, &gates));
+        // Who was live before keeps its tool names against a newcomer, what ships against what was added, who may run
+        // against who waits; who is switched off keeps them from nobody.
+        let was_live = |plugin: &Plugin| old.plugin(&plugin.name).is_some_and(|before| before.state == State::Live);
+        plugins.sort_by_key(|plugin| {
+            (plugin.state == State::Disabled, !was_live(plugin), plugin.state == State::Waiting, plugin.root)
         });
         let relied_on = settings.grants.iter().filter(|rule| rule.gate && !settings.disabled.contains(&rule.plugin));
-        let relied_on: BTreeSet<&str> = relied_on.map(|rule| rule.plugin.as_str()).collect();
-        let new = Snapshot::build(plugins, &gates, &relied_on);
+        let relied_on: BTreeMap<&str, Option<&str>> =
+            relied_on.map(|rule| (rule.plugin.as_str(), rule.digest.as_deref())).collect();
+        let mut new = Snapshot::build(plugins, &gates, &relied_on);
+        // Without the record nobody knows whether a gate is missing.
+        new.broken_gates.extend(unknown.map(|error| ("the record of gates".to_owned(), error)));
         self.remember_gates(&new, &gates);
         problems.extend(changes(&old, &new));
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
@@ -139,46 +149,32 @@ impl Registry {
     }
 
     async fn take(&self, settings: &Settings, old: &Snapshot, captured: Captured) -> Plugin {
-        let before = old.plugin(&captured.manifest.name).filter(|plugin| plugin.folder == captured.folder);
+        let before = old.plugin(&captured.manifest.name);
         let same = before
             .filter(|plugin| plugin.fingerprint == captured.fingerprint)
             .and_then(|plugin| plugin.code.as_ref().map(|(loaded, _)| (loaded.clone(), plugin.tools.clone())));
+        let is_new = same.is_none();
         let code = match same {
             Some(code) => Ok(code),
             None => load(&self.runtime, &self.services, &captured).await.map(|(code, tools)| (code, Arc::new(tools))),
         };
+        let Captured { folder, root, manifest, fingerprint, .. } = captured;
         let failed = |reason: String| {
-            let (folder, name) = (captured.folder.clone(), captured.manifest.name.clone());
-            keep_or_fail(settings, old, Unreadable { folder, name, reason })
+            let (folder, name) = (folder.clone(), manifest.name.clone());
+            keep_or_fail(settings, old, Unreadable { folder, root, name, reason })
         };
         let (loaded, tools) = match code {
             Ok(code) => code,
             Err(reason) => return failed(reason),
         };
-        let name = captured.manifest.name.clone();
-        let enabled = !settings.disabled.contains(&name);
-        let (env, missing) = environment(settings, &captured, &loaded);
-        if let Some(reason) = before.and_then(|before| held_back(before, &captured, &loaded, &missing)) {
-            return failed(reason);
+        if let Some(before) = before.filter(|before| is_new && before.state == State::Live) {
+            let (_, missing) = environment(settings, &manifest, &loaded);
+            if let Some(reason) = held_back(before, &manifest, &loaded, &missing) {
+                return failed(reason);
+            }
         }
-        Plugin {
-            version: captured.manifest.version.clone(),
-            description: captured.manifest.description.clone(),
-            folder: captured.folder.clone(),
-            order: captured.manifest.order,
-            fingerprint: captured.fingerprint,
-            state: match (enabled, missing.is_empty()) {
-                (false, _) => State::Disabled,
-                (true, false) => State::Waiting,
-                (true, true) => State::Live,
-            },
-            code: Some((loaded, Arc::new(env))),
-            tools,
-            requested: captured.manifest.requests.clone(),
-            missing,
-            error: None,
-            name,
-        }
+        let manifest = Arc::new(manifest);
+        published(settings, Version { folder, root, fingerprint, manifest, loaded, tools }, None)
     }
 
     fn remember_gates(&self, snapshot: &Snapshot, known: &[String]) {
@@ -192,122 +188,125 @@ impl Registry {
     }
 }
 
-/// Every plugin folder of every root, later roots over earlier ones, and what could not be read at all.
-fn scan(roots: &[PluginRoot], limit: u64) -> (Vec<Result<Captured, Unreadable>>, Vec<String>) {
-    let mut problems = Vec::new();
-    let mut by_name: BTreeMap<String, Result<Captured, Unreadable>> = BTreeMap::new();
-    for root in roots {
-        let folders = folder::list(&root.path).unwrap_or_else(|reason| {
-            problems.push(reason);
-            Vec::new()
-        });
-        for path in folders {
-            let captured = folder::capture(&path, limit);
-            let name = match &captured {
-                Ok(captured) => captured.manifest.name.clone(),
-                Err(unreadable) => unreadable.name.clone(),
-            };
-            if let Some(Ok(shadowed)) = by_name.insert(name, captured) {
-                problems.push(format!("{} takes the place of {}", path.display(), shadowed.folder.display()));
-            }
-        }
-    }
-    (by_name.into_values().collect(), problems)
+/// A version that loaded.
+struct Version {
+    folder: PathBuf,
+    root: usize,
+    fingerprint: [u8; 32],
+    manifest: Arc<Manifest>,
+    loaded: Arc<Loaded>,
+    tools: Arc<Vec<Tool>>,
 }
 
-/// The version before stays when there is one that runs; else the plugin is listed as failed.
+/// A version under the grants of now.
+fn published(settings: &Settings, version: Version, error: Option<String>) -> Plugin {
+    let Version { folder, root, fingerprint, manifest, loaded, tools } = version;
+    let (env, missing) = environment(settings, &manifest, &loaded);
+    let state = match (settings.disabled.contains(&manifest.name), missing.is_empty()) {
+        (true, _) => State::Disabled,
+        (false, false) => State::Waiting,
+        (false, true) => State::Live,
+    };
+    Plugin {
+        name: manifest.name.clone(),
+        folder,
+        root,
+        fingerprint,
+        state,
+        manifest: Some(manifest),
+        code: Some((loaded, Arc::new(env))),
+        tools,
+        missing,
+        error,
+    }
+}
+
+/// The version before stays when there is one that runs, under the grants of now; else the plugin is listed as failed.
 fn keep_or_fail(settings: &Settings, old: &Snapshot, unreadable: Unreadable) -> Plugin {
-    let Unreadable { folder, name, reason } = unreadable;
-    let enabled = !settings.disabled.contains(&name);
-    let before = old.plugin(&name).filter(|plugin| plugin.folder == folder && plugin.code.is_some());
-    match before {
-        Some(before) => Plugin {
-            name,
-            version: before.version.clone(),
-            description: before.description.clone(),
-            folder,
-            order: before.order,
+    let Unreadable { folder, root, name, reason } = unreadable;
+    let before = old.plugin(&name).and_then(|before| {
+        let (loaded, _) = before.code.as_ref()?;
+        Some(Version {
+            folder: before.folder.clone(),
+            root: before.root,
             fingerprint: before.fingerprint,
-            state: match (enabled, before.missing.is_empty()) {
-                (false, _) => State::Disabled,
-                (true, false) => State::Waiting,
-                (true, true) => State::Live,
-            },
-            code: before.code.clone(),
+            manifest: before.manifest.clone()?,
+            loaded: loaded.clone(),
             tools: before.tools.clone(),
-            requested: before.requested.clone(),
-            missing: before.missing.clone(),
-            error: Some(format!("the version before goes on: {reason}")),
-        },
+        })
+    });
+    match before {
+        Some(before) => published(settings, before, Some(format!("the version before goes on: {reason}"))),
         None => Plugin {
+            state: if settings.disabled.contains(&name) { State::Disabled } else { State::Failed },
             name,
-            version: String::new(),
-            description: String::new(),
             folder,
-            order: 0,
+            root,
             fingerprint: [0; 32],
-            state: if enabled { State::Failed } else { State::Disabled },
+            manifest: None,
             code: None,
             tools: Arc::default(),
-            requested: Capabilities::default(),
             missing: Capabilities::default(),
             error: Some(reason),
         },
     }
 }
 
-/// The capability ratchet: a version that asks for more than is granted, or that lost a gate which calls rely on, does
-/// not take the place of one that runs.
-fn held_back(before: &Plugin, captured: &Captured, loaded: &Loaded, missing: &Capabilities) -> Option<String> {
-    if before.state != State::Live || before.fingerprint == captured.fingerprint {
-        return None;
-    }
-    if !missing.is_empty() {
-        let line = missing.grant_lines(&before.name);
-        return Some(format!(
-            "version {} asks for more than is granted; grant it with {line}",
-            captured.manifest.version
-        ));
-    }
-    if before.is_gate() && !is_gate(&loaded.exports) {
-        return Some(format!(
-            "version {} no longer exports the gate that calls rely on; disable the plugin first if that is meant",
-            captured.manifest.version
-        ));
-    }
-    None
+/// Gates whose folder went away while the host runs: a removed gate does not wave calls through, an operator disables it.
+fn vanished_gates(settings: &Settings, old: &Snapshot, found: &[Plugin], gates: &[String]) -> Vec<Plugin> {
+    let gone = old.plugins.iter().filter(|before| {
+        gates.contains(&before.name)
+            && !settings.disabled.contains(&before.name)
+            && !found.iter().any(|plugin| plugin.name == before.name)
+    });
+    gone.map(|before| Plugin {
+        name: before.name.clone(),
+        folder: before.folder.clone(),
+        root: before.root,
+        fingerprint: [0; 32],
+        state: State::Failed,
+        manifest: None,
+        code: None,
+        tools: Arc::default(),
+        missing: Capabilities::default(),
+        error: Some("its folder is gone; put it back, or disable the plugin".into()),
+    })
+    .collect()
 }
 
-/// Who the plugin runs as, and what it asked for in vain.
-fn environment(settings: &Settings, captured: &Captured, loaded: &Loaded) -> (GuestEnv, Capabilities) {
-    let name = &captured.manifest.name;
-    let fits =
-        |rule: &&GrantRule| rule.plugin == *name && rule.digest.as_ref().is_none_or(|digest| *digest == loaded.digest);
-    let granted =
-        settings.grants.iter().filter(fits).fold(Capabilities::default(), |all, rule| all.join(&rule.capabilities));
-    let effective = captured.manifest.requests.meet(&granted);
-    let missing = captured.manifest.requests.missing(&effective);
-    let preopens = effective.fs.iter().map(|rule| {
-        let (host, guest): (&Path, String) = match &rule.path {
-            Root::Workspace => (&settings.workspace, "/workspace".into()),
-            Root::Library => (&settings.library, "/library".into()),
-            Root::Folder(path) => (path, path.to_string_lossy().into_owned()),
-        };
-        Preopen { host: host.to_owned(), guest, writable: rule.mode == FsMode::Rw }
-    });
-    let preopens: Vec<Preopen> = preopens.collect();
-    let covered = |place: &&PathBuf| {
-        preopens.iter().any(|folder| place.starts_with(folder.host.canonicalize().as_ref().unwrap_or(&folder.host)))
-    };
-    let env = GuestEnv {
-        plugin: name.clone(),
-        digest: loaded.digest.clone(),
-        kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),
-        preopens,
-        config: merge_config(&captured.manifest.config, settings.configs.get(name)),
-        effective,
-    };
-    (env, missing)
+/// Every plugin folder of every root, later roots over earlier ones, and what could not be read at all. A folder that
+/// does not read takes the place of none that does.
+fn scan(roots: &[PluginRoot], limit: u64) -> (Vec<Result<Captured, Unreadable>>, Vec<String>) {
+    let mut problems = Vec::new();
+    let mut by_name: BTreeMap<String, Result<Captured, Unreadable>> = BTreeMap::new();
+    for (place, root) in roots.iter().enumerate() {
+        let folders = folder::list(&root.path).unwrap_or_else(|reason| {
+            problems.push(reason);
+            Vec::new()
+        });
+        for path in folders {
+            let captured = folder::capture(&path, place, limit);
+            let name = match &captured {
+                Ok(captured) => captured.manifest.name.clone(),
+                Err(unreadable) => unreadable.name.clone(),
+            };
+            match (by_name.get(&name), captured) {
+                (Some(Ok(kept)), Err(unreadable)) => problems.push(format!(
+                    "{} does not take the place of {}: {}",
+                    path.display(),
+                    kept.folder.display(),
+                    unreadable.reason
+                )),
+                (earlier, captured) => {
+                    if let Some(Ok(shadowed)) = earlier {
+                        problems.push(format!("{} takes the place of {}", path.display(), shadowed.folder.display()));
+                    }
+                    by_name.insert(name, captured);
+                }
+            }
+        }
+    }
+    (by_name.into_values().collect(), problems)
 }
 
 /// What changed between two snapshots, a line each.
@@ -326,6 +325,18 @@ fn changes(old: &Snapshot, new: &Snapshot) -> Vec<String> {
         {
             lines.push(format!("plugin {} is now {:?}", plugin.name, plugin.state).to_lowercase());
         }
+    }
+    let newcomers = new.plugins.iter().filter(|plugin| old.plugin(&plugin.name).is_none() && plugin.error.is_none());
+    // At the first look everything is new.
+    for plugin in newcomers.filter(|_| !old.plugins.is_empty()) {
+        lines.push(match plugin.state {
+            State::Waiting => format!(
+                "plugin {} is new and waits for a grant; under grants: in astrarium.yaml write: {}",
+                plugin.name,
+                plugin.missing.grant_lines(&plugin.name)
+            ),
+            _ => format!("plugin {} is new; its tools are offered from the next session on", plugin.name),
+        });
     }
     for gone in old.plugins.iter().filter(|plugin| new.plugin(&plugin.name).is_none()) {
         lines.push(format!("plugin {} is gone", gone.name));

@@ -2,9 +2,10 @@
 
 use crate::arguments::Schema;
 use crate::grant::Capabilities;
+use crate::manifest::Manifest;
 use crate::runtime::{Exports, GuestEnv, Loaded};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,24 +42,20 @@ pub enum State {
 pub struct Plugin {
     /// Its name.
     pub name: String,
-    /// Its own version; empty when its manifest did not read.
-    pub version: String,
-    /// One line.
-    pub description: String,
     /// Where it lies.
     pub folder: PathBuf,
-    /// Place of its hooks.
-    pub order: i32,
+    /// Place of its root among the roots; what ships is 0.
+    pub root: usize,
     /// Over manifest and component.
     pub fingerprint: [u8; 32],
     /// Where it stands.
     pub state: State,
+    /// What it says of itself; none when it did not read.
+    pub manifest: Option<Arc<Manifest>>,
     /// The component and who it runs as; none when it could not be loaded.
     pub code: Option<(Arc<Loaded>, Arc<GuestEnv>)>,
     /// Its tools.
     pub tools: Arc<Vec<Tool>>,
-    /// What it asks for.
-    pub requested: Capabilities,
     /// What of that is not granted.
     pub missing: Capabilities,
     /// Why it could not be loaded, or why a newer version of it is held back.
@@ -123,11 +120,25 @@ impl Plugin {
         self.code.as_ref().is_some_and(|(loaded, _)| is_gate(&loaded.exports))
     }
 
+    /// Place of its hooks.
+    pub fn order(&self) -> i32 {
+        self.manifest.as_ref().map_or(0, |manifest| manifest.order)
+    }
+
+    /// Why it is not the gate that calls rely on, if it is not.
+    fn unfit(&self, digest: Option<&str>) -> Option<String> {
+        if digest.is_some_and(|digest| digest != self.digest()) {
+            return Some("it is another build than the one that is relied on; give yours a name of its own".into());
+        }
+        let judges = self.code.as_ref().is_some_and(|(loaded, _)| loaded.exports.pre_tool_use.is_some());
+        (!judges).then(|| "it does not export pre-tool-use".into())
+    }
+
     /// For lists and scripts.
     pub fn status(&self) -> Status {
         Status {
             name: self.name.clone(),
-            version: self.version.clone(),
+            version: self.manifest.as_ref().map(|manifest| manifest.version.clone()).unwrap_or_default(),
             digest: self.digest().to_owned(),
             enabled: self.state != State::Disabled,
             state: self.state,
@@ -136,7 +147,7 @@ impl Plugin {
             granted: self.code.as_ref().map(|(_, env)| env.effective.clone()).unwrap_or_default(),
             missing: self.missing.clone(),
             error: self.error.clone(),
-            description: self.description.clone(),
+            description: self.manifest.as_ref().map(|manifest| manifest.description.clone()).unwrap_or_default(),
             folder: self.folder.clone(),
             grant_line: (!self.missing.is_empty()).then(|| self.missing.grant_lines(&self.name)),
         }
@@ -151,38 +162,45 @@ pub(super) fn is_gate(exports: &Exports) -> bool {
 impl Snapshot {
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
     /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
-    /// those of enabled ones that an operator relies on as gates.
-    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeSet<&str>) -> Self {
+    /// those of enabled ones that calls rely on as
+    /// gates, each with the digest that it must have.
+    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeMap<&str, Option<&str>>) -> Self {
         let mut snapshot = Snapshot::default();
         let mut kept = Vec::new();
         for mut plugin in plugins {
-            if let Some(clash) = snapshot.clash(&plugin) {
-                plugin.error = Some(clash);
+            let clash = snapshot.clash(&plugin);
+            let claims_names = clash.is_none() && plugin.state != State::Failed;
+            if clash.is_some() {
+                plugin.error = clash;
                 if plugin.state != State::Disabled {
                     plugin.state = State::Failed;
                 }
             }
             let plugin = Arc::new(plugin);
-            if plugin.state != State::Failed && plugin.error_is_no_clash(&snapshot) {
+            if claims_names {
                 for (place, tool) in plugin.tools.iter().enumerate() {
                     snapshot.tools.insert(tool.name.clone(), (plugin.clone(), place));
                 }
             }
-            let was_gate = plugin.is_gate() || gates.contains(&plugin.name) || relied_on.contains(plugin.name.as_str());
-            if was_gate && plugin.state == State::Failed {
-                let reason = plugin.error.clone().unwrap_or_default();
-                snapshot.broken_gates.push((plugin.name.clone(), reason));
-            }
-            if was_gate && plugin.state == State::Waiting {
-                let reason = format!("it waits for a grant: {}", plugin.missing.grant_lines(&plugin.name));
-                snapshot.broken_gates.push((plugin.name.clone(), reason));
-            }
+            let must = relied_on.get(plugin.name.as_str());
+            let was_gate = plugin.is_gate() || must.is_some() || gates.contains(&plugin.name);
+            let broken = match plugin.state {
+                State::Failed if was_gate => Some(plugin.error.clone().unwrap_or_default()),
+                State::Waiting if was_gate => {
+                    Some(format!("it waits for a grant: {}", plugin.missing.grant_lines(&plugin.name)))
+                }
+                State::Live => must.and_then(|digest| plugin.unfit(*digest)),
+                _ => None,
+            };
+            snapshot.broken_gates.extend(broken.map(|reason| (plugin.name.clone(), reason)));
             kept.push(plugin);
         }
-        for name in relied_on.iter().filter(|name| !kept.iter().any(|plugin| plugin.name == **name)) {
+        for name in relied_on.keys().filter(|name| !kept.iter().any(|plugin| plugin.name == **name)) {
             snapshot.broken_gates.push(((*name).to_owned(), "it is not there".into()));
         }
-        kept.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+        // Gates that calls rely on judge last, whatever order others ask for: nothing changes a call after them.
+        let place = |plugin: &Plugin| (relied_on.contains_key(plugin.name.as_str()), plugin.order());
+        kept.sort_by(|a, b| (place(a), &a.name).cmp(&(place(b), &b.name)));
         snapshot.plugins = kept;
         snapshot
     }
@@ -228,12 +246,5 @@ impl Snapshot {
             let (loaded, env) = plugin.code.as_ref()?;
             exported(&loaded.exports).then_some((plugin, loaded, env))
         })
-    }
-}
-
-impl Plugin {
-    /// A disabled plugin whose tools clash keeps its place in lists and claims no names.
-    fn error_is_no_clash(&self, snapshot: &Snapshot) -> bool {
-        snapshot.clash(self).is_none()
     }
 }

@@ -3,7 +3,7 @@
 use super::{Exports, GuestEnv, GuestState, Loaded, Runtime, Services};
 use crate::context::CallContext;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub struct Guest<'a> {
     pub context: &'a CallContext,
     /// What host functions work with.
     pub services: &'a Services,
+    /// Whether every folder is opened read-only, whatever was granted: the call said that it changes nothing.
+    pub read_only: bool,
     /// Cancels the call.
     pub cancel: &'a CancellationToken,
 }
@@ -69,24 +71,33 @@ impl Runtime {
         body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R> + Send + 'static,
     ) -> Result<(R, CallStats), CallError> {
         let started = Instant::now();
-        let Guest { loaded, env, context, services, cancel } = guest;
+        let Guest { loaded, env, context, services, read_only, cancel } = guest;
         let permit = tokio::select! {
-            permit = self.running.clone().acquire_owned() => permit,
+            biased;
             () = cancel.cancelled() => return Err(CallError::Cancelled),
+            permit = self.running.clone().acquire_owned() => permit,
         };
+        let permit = permit.map_err(|_| CallError::Start("the host is shutting down".into()))?;
         let (runtime, component, env) = (self.clone(), loaded.clone(), env.clone());
         let (context, services, cancelled) = (context.clone(), services.clone(), cancel.clone());
+        let forgotten = Arc::new(AtomicBool::new(false));
+        let was_given_up = forgotten.clone();
         let thread = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            Handle::current().block_on(async {
-                let guest = runtime.in_fresh_instance(&component, env, context, services, body);
+            let answer = Handle::current().block_on(async {
+                let guest = runtime.in_fresh_instance(&component, env, context, services, read_only, body);
                 tokio::select! {
+                    biased;
+                    () = cancelled.cancelled() => Err(CallError::Cancelled),
                     answer = tokio::time::timeout(time, guest) => {
                         answer.unwrap_or(Err(CallError::Timeout(time.as_millis() as u64)))
                     }
-                    () = cancelled.cancelled() => Err(CallError::Cancelled),
                 }
-            })
+            });
+            // A thread that was given up and came back after all has a successor for its permit.
+            if was_given_up.load(Ordering::Relaxed) {
+                permit.forget();
+            }
+            answer
         });
         // The clock outside: a guest inside a blocking system call never yields to the one above.
         let given_up = async {
@@ -100,7 +111,8 @@ impl Runtime {
             answer = thread => answer.unwrap_or_else(|panic| Err(CallError::Trap(format!("the host function panicked: {panic}")))),
             () = given_up => {
                 self.stuck.fetch_add(1, Ordering::Relaxed);
-                // The thread keeps its permit for ever; a new one takes its place.
+                // The thread keeps its permit; a new one takes its place.
+                forgotten.store(true, Ordering::Relaxed);
                 self.running.add_permits(1);
                 match cancel.is_cancelled() {
                     true => Err(CallError::Cancelled),
@@ -117,9 +129,10 @@ impl Runtime {
         env: Arc<GuestEnv>,
         context: CallContext,
         services: Services,
+        read_only: bool,
         body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R>,
     ) -> Result<(R, usize), CallError> {
-        let state = GuestState::new(env, context, services, &self.limits).map_err(CallError::Start)?;
+        let state = GuestState::new(env, context, services, read_only, &self.limits).map_err(CallError::Start)?;
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(self.limits.host_call_bytes as usize);

@@ -5,6 +5,7 @@
 //! advisory of wasmtime 48.0.8 is about these). Hard links are not offered: one made into a writable folder would open
 //! a file that was granted to be read only. Kept-out places are refused, and no link can be made that leads to one.
 
+use super::guest::Folder;
 use super::{GuestState, kept_out};
 use std::path::PathBuf;
 use wasmtime::StoreContextMut;
@@ -66,7 +67,8 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
                 let allowed = check_path(&old)
                     .and_then(|()| check_path(&new))
                     .and_then(|()| state.may_move(&fd, &old))
-                    .and_then(|()| state.may_move(&new_fd, &new));
+                    .and_then(|()| state.may_move(&new_fd, &new))
+                    .and_then(|()| state.keep_mode(&fd, &old, &new_fd, &new));
                 if let Err(code) = allowed {
                     return Ok((Err(code),)) as Answer<()>;
                 }
@@ -129,31 +131,61 @@ async fn open_at(
     }
     let opened = view.open_at(fd, path_flags, path.clone(), open_flags, flags).await;
     if let Ok(opened) = &opened {
-        state.note_opened(parent, &path, opened.rep());
+        let is_folder = stat.is_ok_and(|stat| stat.type_ == DescriptorType::Directory);
+        state.note_opened(parent, &path, opened.rep(), is_folder);
     }
     answer(opened)
 }
 
 impl GuestState {
-    /// Remembers where the preopened folders are, when something in them is kept out.
+    /// Remembers where the preopened folders are.
     fn note_preopens(&mut self, folders: &[(Fd, String)]) {
-        if self.env.kept_out.is_empty() {
-            return;
-        }
         for (fd, name) in folders {
             if let Some(preopen) = self.env.preopens.iter().find(|preopen| preopen.guest == *name) {
-                self.folders.insert(fd.rep(), preopen.host.clone());
+                let writable = preopen.writable && !self.read_only;
+                self.folders.insert(fd.rep(), Folder { path: preopen.host.clone(), writable });
             }
         }
     }
 
-    /// Remembers where an opened descriptor is. Numbers are used again, so a file's overwrites a folder's too.
-    fn note_opened(&mut self, parent: u32, path: &str, opened: u32) {
-        if self.env.kept_out.is_empty() {
-            return;
+    /// Remembers where an opened folder is. Numbers are used again, so what is no folder is forgotten under its number.
+    fn note_opened(&mut self, parent: u32, path: &str, opened: u32, is_folder: bool) {
+        let base = self.folders.get(&parent).filter(|_| is_folder);
+        let folder = base
+            .and_then(|base| Some(Folder { path: base.path.join(path).canonicalize().ok()?, writable: base.writable }));
+        match folder {
+            Some(folder) => self.folders.insert(opened, folder),
+            None => self.folders.remove(&opened),
+        };
+    }
+
+    /// A file that replaces another keeps its permission bits, and one that nobody may write is not replaced: guests have
+    /// no way to read or set them.
+    #[cfg(unix)]
+    fn keep_mode(&self, fd: &Fd, old: &str, new_fd: &Fd, new: &str) -> Result<(), ErrorCode> {
+        use cap_std::fs::{Dir, PermissionsExt as _};
+        let (Some(from), Some(to)) = (self.folders.get(&fd.rep()), self.folders.get(&new_fd.rep())) else {
+            return Err(ErrorCode::NotPermitted);
+        };
+        if !from.writable || !to.writable {
+            return Err(ErrorCode::ReadOnly);
         }
-        let place = self.folders.get(&parent).map(|base| base.join(path)).unwrap_or_else(|| PathBuf::from("/"));
-        self.folders.insert(opened, place.canonicalize().unwrap_or(place));
+        let open = |folder: &Folder| Dir::open_ambient_dir(&folder.path, cap_std::ambient_authority());
+        let Ok(target) = open(to).and_then(|folder| folder.symlink_metadata(new)) else { return Ok(()) };
+        let Ok(source) = open(from).and_then(|folder| folder.symlink_metadata(old)) else { return Ok(()) };
+        if !target.is_file() || !source.is_file() {
+            return Ok(());
+        }
+        if target.permissions().mode() & 0o222 == 0 {
+            return Err(ErrorCode::NotPermitted);
+        }
+        let kept = open(from).and_then(|folder| folder.set_permissions(old, target.permissions()));
+        kept.map_err(|error| ErrorCode::from(&error))
+    }
+
+    #[cfg(not(unix))]
+    fn keep_mode(&self, _: &Fd, _: &str, _: &Fd, _: &str) -> Result<(), ErrorCode> {
+        Ok(())
     }
 
     fn may_reach(&self, fd: &Fd, path: &str) -> Result<(), ErrorCode> {
@@ -174,7 +206,7 @@ impl GuestState {
             return Ok(());
         }
         match self.folders.get(&fd.rep()) {
-            Some(base) if !rule(&self.env.kept_out, base, path) => Ok(()),
+            Some(base) if !rule(&self.env.kept_out, &base.path, path) => Ok(()),
             _ => Err(ErrorCode::NotPermitted),
         }
     }

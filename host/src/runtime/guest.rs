@@ -26,6 +26,12 @@ pub struct Preopen {
     pub writable: bool,
 }
 
+/// Where an open descriptor is.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) writable: bool,
+}
+
 /// Who a guest is and what it may touch. One for each loaded plugin, shared by its calls.
 #[derive(Debug)]
 pub struct GuestEnv {
@@ -63,8 +69,9 @@ pub struct GuestState {
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) stderr: Captured,
-    /// Real paths of open folders by descriptor number; empty where nothing is kept out.
-    pub(super) folders: HashMap<u32, PathBuf>,
+    /// Where open descriptors are, by their number.
+    pub(super) folders: HashMap<u32, Folder>,
+    pub(super) read_only: bool,
     /// Who the guest is.
     pub env: Arc<GuestEnv>,
     /// Where in the work the call stands.
@@ -82,6 +89,7 @@ impl GuestState {
         env: Arc<GuestEnv>,
         context: CallContext,
         services: Services,
+        read_only: bool,
         limits: &Limits,
     ) -> Result<Self, String> {
         let keep = limits.captured_bytes as usize;
@@ -102,7 +110,7 @@ impl GuestState {
             }
         }
         for folder in &env.preopens {
-            let perms = if folder.writable { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+            let perms = if folder.writable && !read_only { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
             builder
                 .preopened_dir(&folder.host, &folder.guest, perms)
                 .map_err(|error| format!("cannot open the granted folder {}: {error}", folder.host.display()))?;
@@ -117,6 +125,7 @@ impl GuestState {
             limiter: Limiter::new(limits),
             stderr,
             folders: HashMap::new(),
+            read_only,
             env,
             context,
             services,

@@ -239,9 +239,32 @@ fn part_from_wit(part: wit::Part) -> Result<Part, String> {
             value: serde_json::from_str(&text)
                 .map_err(|error| format!("the plugin answered with a json part that is not JSON: {error}"))?,
         },
-        wit::Part::Image(image) => Part::Image { media_type: image.media_type, data: BASE64.encode(image.data) },
+        wit::Part::Image(image) => picture(image),
         wit::Part::File(file) => Part::File { path: file.path, note: file.note },
     })
+}
+
+/// A picture of a kind that models take, told by its first bytes. Any other would make every later request of the session
+/// invalid, so it becomes a line that says so.
+fn picture(image: wit::Image) -> Part {
+    let begins = |magic: &[u8]| image.data.starts_with(magic);
+    let fits = match image.media_type.as_str() {
+        "image/png" => begins(b"\x89PNG\r\n\x1a\n"),
+        "image/jpeg" => begins(b"\xff\xd8\xff"),
+        "image/gif" => begins(b"GIF87a") || begins(b"GIF89a"),
+        "image/webp" => begins(b"RIFF") && image.data.get(8..12) == Some(b"WEBP"),
+        _ => false,
+    };
+    if fits {
+        return Part::Image { media_type: image.media_type, data: BASE64.encode(image.data) };
+    }
+    let kind: String = image.media_type.chars().filter(|c| !c.is_control()).take(60).collect();
+    Part::Text {
+        text: format!(
+            "[a picture of {} bytes, left out: {kind:?} is none of png, jpeg, gif, webp, or its bytes are not]",
+            image.data.len()
+        ),
+    }
 }
 
 fn part_to_wit(part: &Part) -> wit::Part {

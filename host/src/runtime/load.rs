@@ -108,8 +108,7 @@ impl Runtime {
         let (component, compiled) = match self.cache.get(&self.engine, &digest) {
             Some(component) => (component, false),
             None => {
-                let component = Component::new(&self.engine, bytes)
-                    .map_err(|error| LoadError::Invalid(format!("not a valid component: {error:#}; build it again")))?;
+                let component = Component::new(&self.engine, bytes).map_err(|error| invalid(&format!("{error:#}")))?;
                 self.cache.put(&component, &digest);
                 (component, true)
             }
@@ -134,6 +133,18 @@ impl Runtime {
         let loading = tokio::task::spawn_blocking(move || runtime.load(&bytes));
         loading.await.unwrap_or_else(|error| Err(LoadError::Invalid(format!("the compiler failed: {error}"))))
     }
+}
+
+/// A component that the engine refuses: mostly a bad build, sometimes an operator's limit.
+fn invalid(error: &str) -> LoadError {
+    let limited =
+        ["pooling allocator", "exceeds the limit", "instance limit"].iter().any(|words| error.contains(words));
+    LoadError::Invalid(match limited {
+        true => format!(
+            "it needs more than the limits allow ({error}); raise memory_mib, table_elements or instances under limits:"
+        ),
+        false => format!("not a valid component: {error}; build it again"),
+    })
 }
 
 /// The first eight bytes tell a component from a core module, and both from anything else.

@@ -53,7 +53,7 @@ impl FileEdit {
         if self.old_text == self.new_text {
             return Err(Error::invalid("old_text and new_text are the same; nothing would change"));
         }
-        let place = workspace.follow(workspace.place(&self.path)?)?;
+        let place = workspace.place_to_write(&self.path)?;
         let before = text_of(&place)?;
         let (after, replaced) = self.apply(&before, &place.shown)?;
         replace(&place, after.as_bytes())?;
@@ -219,6 +219,20 @@ mod tests {
         assert!(edit(b"a", "a", "a", false).0.contains("the same"));
         assert!(edit(b"a\0b", "a", "b", false).0.contains("f is a binary file"));
         assert!(edit(b"caf\xe9", "caf", "b", false).0.contains("not UTF-8 text, from byte 4"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_behind_a_link_is_not_edited() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        fs::write(folder.path().join(".git/config"), "old").unwrap();
+        std::os::unix::fs::symlink(".git", folder.path().join("docs")).unwrap();
+        let tool =
+            FileEdit { path: "docs/config".into(), old_text: "old".into(), new_text: "new".into(), replace_all: false };
+        let error = tool.run(&Workspace::at(folder.path())).unwrap_err();
+        assert_eq!(error.to_string(), "docs is a link to .git; write to .git/config itself");
+        assert_eq!(fs::read(folder.path().join(".git/config")).unwrap(), b"old");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From the path that a model wrote to the path that the sandbox knows, or a refusal that says what is wrong.
 //!
-//! [`normalise`] is pure and lexical: it never looks at a disk. Symlinks are the sandbox's business; what it refuses is
-//! put into words by [`Place::explain`].
+//! [`normalise`] is pure and lexical: it never looks at a disk. Symlinks are the sandbox's business, and for
+//! writes that of `links`; what the sandbox refuses is put into words by [`Place::explain`].
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -58,26 +58,6 @@ impl Workspace {
         let shown = if relative.is_empty() { "." } else { relative };
         Place { guest: self.mount.join(relative), shown: shown.into() }
     }
-
-    /// Follows a symlink in the last component, so that a write changes what the link points to, not the link.
-    pub fn follow(&self, place: Place) -> Result<Place, Error> {
-        let mut place = place;
-        // As many hops as Linux allows is far more than anyone needs; a loop has to end.
-        for _ in 0..8 {
-            if !fs::symlink_metadata(&place.guest).is_ok_and(|found| found.is_symlink()) {
-                return Ok(place);
-            }
-            let target = fs::read_link(&place.guest).map_err(|error| place.explain("follow", &error))?;
-            let target = target.to_string_lossy();
-            let joined = match place.shown.rsplit_once('/') {
-                Some((folder, _)) if !target.starts_with('/') => format!("{folder}/{target}"),
-                _ => target.into_owned(),
-            };
-            let relative = self.normalised(&joined);
-            place = self.inside(&relative.map_err(|_| Error::denied(leaves(&place.shown, &place.shown)))?);
-        }
-        Err(Error::failed(format!("{} is a symlink that leads to itself; name the file that is meant", place.shown)))
-    }
 }
 
 impl Place {
@@ -133,7 +113,7 @@ impl Place {
                     "could not {verb} {shown}: a part of this path is a file and no folder; use another path"
                 )),
             },
-            _ => Error::failed(format!("could not {verb} {shown}: {error}")),
+            _ => Error::failed(format!("could not {verb} {shown}: {}", cause(error))),
         }
     }
 
@@ -145,6 +125,12 @@ impl Place {
             folders.iter().rev().position(|at| fs::symlink_metadata(at).is_ok_and(|found| found.is_symlink()))?;
         Some(self.shown.split('/').take(link + 1).collect::<Vec<_>>().join("/"))
     }
+}
+
+/// The words of an operating system's error, without its number: that is WASI's, and means another thing elsewhere.
+pub fn cause(error: &io::Error) -> String {
+    let text = error.to_string().to_lowercase();
+    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).into()
 }
 
 fn leaves(shown: &str, link: &str) -> String {

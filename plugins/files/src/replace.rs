@@ -1,17 +1,17 @@
 //! The one way in which a file is written: whole, and never half.
 //!
-//! The new content goes into a temporary file in the same folder, which then takes the place of the old one. WASI has
-//! no file modes, so the file that takes its place has the host's usual ones, and a script would lose its executable
-//! bit. A file that begins with `#!` is therefore written in place, once the temporary file holds the whole content.
+//! The new content goes into a temporary file in the same folder, which is then renamed over the old one; until that,
+//! the old one is not touched. The permission bits are the host's part, since WASI has none: at the rename it copies
+//! the old file's onto the new one, and refuses to replace a file that nobody may write. Other hard links to the old
+//! file keep the old content.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
 
 use astrarium_sdk::Error;
 
-use crate::paths::Place;
+use crate::paths::{Place, cause};
 
 /// Whether the file was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,53 +26,78 @@ pub enum Replaced {
 ///
 /// # Errors
 ///
-/// In plain words; the file is then as it was.
+/// In plain words; the file is then as it was, and the temporary one is gone.
 pub fn replace(place: &Place, content: &[u8]) -> Result<Replaced, Error> {
-    let explain = |error: io::Error| place.explain("write", &error);
+    replace_with(place, |file| file.write_all(content))
+}
+
+/// [`replace`], with the content written by `fill`.
+fn replace_with(place: &Place, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<Replaced, Error> {
+    let replaced = if place.guest.exists() { Replaced::Replaced } else { Replaced::Created };
     let folder = place.guest.parent().unwrap_or(&place.guest);
-    fs::create_dir_all(folder).map_err(explain)?;
+    fs::create_dir_all(folder).map_err(|error| unwritten(place, replaced, &error))?;
     // Random rather than counted: two calls may write the same file at the same time.
     let temporary = folder.join(format!(".astrarium-{:016x}.tmp", RandomState::new().hash_one(&place.shown)));
-    let written = write_new(&temporary, content).and_then(|()| put(&temporary, &place.guest, content));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&temporary)
+        .map_err(|error| unwritten(place, replaced, &error))?;
+    let filled = fill(&mut file).and_then(|()| file.sync_all());
+    // Some systems neither rename nor remove a file that is open.
+    drop(file);
+    let written = filled
+        .map_err(|error| unwritten(place, replaced, &error))
+        .and_then(|()| fs::rename(&temporary, &place.guest).map_err(|error| unplaced(place, replaced, &error)));
     if written.is_err() {
         // Nothing can be done when this fails too; the first error is the one that tells why.
         let _ = fs::remove_file(&temporary);
     }
-    written.map_err(explain)
+    written.map(|()| replaced)
 }
 
-fn write_new(temporary: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-fn put(temporary: &Path, target: &Path, content: &[u8]) -> io::Result<Replaced> {
-    let found = fs::metadata(target).ok();
-    if found.is_some() && is_script(target) {
-        let mut file = OpenOptions::new().write(true).truncate(true).open(target)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::remove_file(temporary)?;
-    } else {
-        fs::rename(temporary, target)?;
+/// Why the content did not get onto the disk.
+fn unwritten(place: &Place, replaced: Replaced, error: &io::Error) -> Error {
+    if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::AlreadyExists | ErrorKind::NotADirectory) {
+        return place.explain("write", error);
     }
-    Ok(if found.is_some() { Replaced::Replaced } else { Replaced::Created })
+    let left = match replaced {
+        Replaced::Created => "no file was made",
+        Replaced::Replaced => "the file is as it was",
+    };
+    // A failed write is no more than an "i/o error" in a guest, whatever the host knew, so the usual causes are named.
+    Error::failed(format!(
+        "could not write {}: {}; {left}; see whether the disk is full or read-only, or ask the user",
+        place.shown,
+        cause(error)
+    ))
 }
 
-fn is_script(path: &Path) -> bool {
-    let mut head = [0; 2];
-    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"#!"
+/// Why the temporary file did not take the place of the old one.
+fn unplaced(place: &Place, replaced: Replaced, error: &io::Error) -> Error {
+    // The folder let the temporary file in, so this is about the file. One that is kept from this plugin altogether
+    // cannot be opened either, and is no matter of the user's permission bits.
+    if error.kind() == ErrorKind::PermissionDenied && File::open(&place.guest).is_ok() {
+        return Error::denied(format!("{} is read-only; ask the user to make it writable", place.shown));
+    }
+    unwritten(place, replaced, error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::paths::Workspace;
+    use std::path::Path;
 
     fn names(folder: &Path) -> Vec<String> {
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect()
+    }
+
+    /// Writes a half, and then the disk is full.
+    fn full(file: &mut File) -> io::Result<()> {
+        file.write_all(b"ha")?;
+        Err(ErrorKind::StorageFull.into())
     }
 
     #[test]
@@ -86,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_leaves_nothing_behind() {
+    fn a_failed_rename_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("a/full")).unwrap();
         let place = Workspace::at(folder.path()).place("a").unwrap();
@@ -94,16 +119,41 @@ mod tests {
         assert_eq!(names(folder.path()), ["a"]);
     }
 
+    #[test]
+    fn a_script_lost_its_content_on_a_full_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Workspace::at(folder.path()).place("run.sh").unwrap();
+        let new = replace_with(&place, full).unwrap_err().to_string();
+        let ends = "; see whether the disk is full or read-only, or ask the user";
+        assert_eq!(new, format!("could not write run.sh: no storage space; no file was made{ends}"));
+        assert!(names(folder.path()).is_empty());
+        replace(&place, b"#!/bin/sh\n").unwrap();
+        let old = replace_with(&place, full).unwrap_err().to_string();
+        assert_eq!(old, format!("could not write run.sh: no storage space; the file is as it was{ends}"));
+        assert_eq!(fs::read(&place.guest).unwrap(), b"#!/bin/sh\n");
+        assert_eq!(names(folder.path()), ["run.sh"]);
+    }
+
     #[cfg(unix)]
     #[test]
-    fn a_script_stays_executable() {
-        use std::os::unix::fs::PermissionsExt;
+    fn a_script_is_replaced_by_a_new_file_and_never_opened_for_writing() {
+        use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().unwrap();
         let place = Workspace::at(folder.path()).place("run.sh").unwrap();
         replace(&place, b"#!/bin/sh\n").unwrap();
-        fs::set_permissions(&place.guest, fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(replace(&place, b"#!/bin/sh\necho\n"), Ok(Replaced::Replaced));
-        assert_eq!(fs::metadata(&place.guest).unwrap().permissions().mode() & 0o777, 0o755);
-        assert_eq!(names(folder.path()), ["run.sh"]);
+        let old = File::open(&place.guest).unwrap();
+        replace(&place, b"#!/bin/sh\necho\n").unwrap();
+        assert_ne!(old.metadata().unwrap().ino(), fs::metadata(&place.guest).unwrap().ino());
+        assert_eq!(io::read_to_string(old).unwrap(), "#!/bin/sh\n");
+    }
+
+    #[test]
+    fn a_refused_rename_is_put_into_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Workspace::at(folder.path()).place("a.txt").unwrap();
+        let words = || unplaced(&place, Replaced::Replaced, &ErrorKind::PermissionDenied.into()).to_string();
+        assert!(words().starts_with("not allowed to write a.txt: "), "{}", words());
+        fs::write(&place.guest, "x").unwrap();
+        assert_eq!(words(), "a.txt is read-only; ask the user to make it writable");
     }
 }

@@ -32,7 +32,7 @@ impl Tool for FileWrite {
 impl FileWrite {
     /// The answer, for a workspace.
     pub fn run(&self, workspace: &Workspace) -> Result<String, Error> {
-        let place = workspace.follow(workspace.place(&self.path)?)?;
+        let place = workspace.place_to_write(&self.path)?;
         // A folder or a special file in its place is refused; nothing there is what a new file needs.
         if fs::symlink_metadata(&place.guest).is_ok() && place.metadata()?.is_dir() {
             return Err(Error::invalid(format!("{} is a folder; give the path of a file in it", place.shown)));
@@ -69,17 +69,20 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_is_written_through_and_not_over() {
+    fn a_link_did_not_hide_a_protected_folder_from_the_guard() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::at(folder.path());
-        fs::create_dir(folder.path().join("in")).unwrap();
-        std::os::unix::fs::symlink("../target.md", folder.path().join("in/link.md")).unwrap();
-        std::os::unix::fs::symlink("../../out.md", folder.path().join("in/escape.md")).unwrap();
-        std::os::unix::fs::symlink("loop.md", folder.path().join("loop.md")).unwrap();
-        let write = |path: &str| FileWrite { path: path.into(), content: "x".into() }.run(&workspace);
-        assert_eq!(write("in/link.md"), Ok("created target.md: 1 byte, 1 line".into()));
-        assert!(fs::symlink_metadata(folder.path().join("in/link.md")).unwrap().is_symlink());
-        assert!(write("in/escape.md").unwrap_err().to_string().contains("through the symlink in/escape.md"));
-        assert!(write("loop.md").unwrap_err().to_string().contains("leads to itself"));
+        fs::create_dir_all(folder.path().join(".git/hooks")).unwrap();
+        fs::write(folder.path().join("target.md"), "old").unwrap();
+        std::os::unix::fs::symlink(".git", folder.path().join("docs")).unwrap();
+        std::os::unix::fs::symlink("target.md", folder.path().join("link.md")).unwrap();
+        let write =
+            |path: &str| FileWrite { path: path.into(), content: "x".into() }.run(&workspace).unwrap_err().to_string();
+        let docs = "docs is a link to .git; write to .git/hooks/pre-commit itself";
+        assert_eq!(write("docs/hooks/pre-commit"), docs);
+        assert_eq!(write("/workspace/docs/hooks/pre-commit"), docs);
+        assert_eq!(write("link.md"), "link.md is a link to target.md; write to target.md itself");
+        assert!(!folder.path().join(".git/hooks/pre-commit").exists());
+        assert_eq!(fs::read(folder.path().join("target.md")).unwrap(), b"old");
     }
 }

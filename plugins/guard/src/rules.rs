@@ -8,14 +8,16 @@ use globset::{Glob, GlobBuilder, GlobMatcher};
 pub(crate) struct Config {
     /// A path must match one of these.
     allow_write: Vec<String>,
-    /// A path must match none of these.
+    /// A path must match none of these: the operator's own.
     deny_write: Vec<String>,
+    /// Nor any of these: what nobody should have to think of. An operator's list takes the place of the default one.
+    protected: Vec<String>,
 }
 
 /// The same as in plugin.yaml, for a host that hands over none of it; a test compares them.
 impl Default for Config {
     fn default() -> Self {
-        let deny = [
+        let protected = [
             ".git/**",
             "**/.git/**",
             ".astrarium/**",
@@ -29,7 +31,7 @@ impl Default for Config {
             "**/id_ecdsa",
             "**/id_ed25519",
         ];
-        Self { allow_write: vec!["**".into()], deny_write: deny.map(Into::into).into() }
+        Self { allow_write: vec!["**".into()], deny_write: Vec::new(), protected: protected.map(Into::into).into() }
     }
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct Rules {
 }
 
 struct Rule {
+    /// The key of the configuration that it stands under.
+    key: &'static str,
     text: String,
     glob: GlobMatcher,
     /// For `folder/**`: the folder itself.
@@ -50,9 +54,9 @@ struct Rule {
 impl Rules {
     /// Compiles the globs; the error names the one that is none.
     pub(crate) fn new(config: &Config) -> Result<Self, String> {
-        let compile = |key: &str, globs: &[String]| {
+        let compile = |key: &'static str, globs: &[String]| {
             let rules = globs.iter().map(|glob| {
-                Rule::new(glob).map_err(|error| {
+                Rule::new(key, glob).map_err(|error| {
                     format!(
                         "{key} of the guard's configuration holds {glob:?}, which is no glob: {}; correct it",
                         error.kind()
@@ -61,11 +65,9 @@ impl Rules {
             });
             rules.collect::<Result<Vec<_>, _>>()
         };
-        Ok(Self {
-            allow: compile("allow_write", &config.allow_write)?,
-            deny: compile("deny_write", &config.deny_write)?,
-            allowed: config.allow_write.join(", "),
-        })
+        let mut deny = compile("deny_write", &config.deny_write)?;
+        deny.extend(compile("protected", &config.protected)?);
+        Ok(Self { allow: compile("allow_write", &config.allow_write)?, deny, allowed: config.allow_write.join(", ") })
     }
 
     /// Why a call with this path is refused, or none.
@@ -79,7 +81,7 @@ impl Rules {
             return None;
         }
         if let Some(rule) = self.deny.iter().find(|rule| rule.matches(&inside)) {
-            return Some(format!("guard blocked {path:?}: it matches deny_write {:?}; {ADVICE}", rule.text));
+            return Some(format!("guard blocked {path:?}: it matches {} {:?}; {ADVICE}", rule.key, rule.text));
         }
         if !self.allow.iter().any(|rule| rule.matches(&inside)) {
             return Some(format!(
@@ -92,13 +94,13 @@ impl Rules {
 }
 
 impl Rule {
-    fn new(text: &str) -> Result<Self, globset::Error> {
+    fn new(key: &'static str, text: &str) -> Result<Self, globset::Error> {
         let compile = |text: &str| -> Result<GlobMatcher, globset::Error> {
             let glob: Glob = GlobBuilder::new(text).literal_separator(true).case_insensitive(true).build()?;
             Ok(glob.compile_matcher())
         };
         let folder = text.strip_suffix("/**").filter(|folder| !folder.is_empty()).map(compile).transpose()?;
-        Ok(Self { text: text.into(), glob: compile(text)?, folder })
+        Ok(Self { key, text: text.into(), glob: compile(text)?, folder })
     }
 
     fn matches(&self, path: &str) -> bool {
@@ -172,7 +174,7 @@ mod tests {
 
     fn config(allow: &[&str], deny: &[&str]) -> Config {
         let own = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
-        Config { allow_write: own(allow), deny_write: own(deny) }
+        Config { allow_write: own(allow), deny_write: own(deny), protected: Vec::new() }
     }
 
     #[test]
@@ -226,6 +228,13 @@ mod tests {
     }
 
     #[test]
+    fn an_operators_own_rules_come_beside_the_protected_ones() {
+        let rules: Config = serde_json::from_str(r#"{"deny_write":["data/raw/**"]}"#).unwrap();
+        check(&rules, "data/raw/x.fits", Some("deny_write \"data/raw/**\""));
+        check(&rules, ".git/config", Some("protected \".git/**\""));
+    }
+
+    #[test]
     fn a_bad_glob_is_named() {
         let error = Rules::new(&config(&["**"], &["[a"])).err().unwrap();
         assert!(error.contains("deny_write of the guard's configuration holds \"[a\", which is no glob"), "{error}");
@@ -236,7 +245,7 @@ mod tests {
         let manifest = include_str!("../plugin.yaml");
         let default = Config::default();
         let deny: Vec<_> = manifest.lines().filter_map(|line| line.strip_prefix("    - ")).collect();
-        let quoted: Vec<_> = default.deny_write.iter().map(|glob| format!("{glob:?}")).collect();
+        let quoted: Vec<_> = default.protected.iter().map(|glob| format!("{glob:?}")).collect();
         assert_eq!(deny, quoted);
         assert!(manifest.contains(&format!("allow_write: {:?}", default.allow_write)));
     }

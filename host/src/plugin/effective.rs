@@ -1,0 +1,80 @@
+//! From requests and grants to what a plugin runs as: effective capabilities, the folders they open, what is missing.
+
+use super::load::merge_config;
+use super::registry::{GrantRule, Settings};
+use super::snapshot::Plugin;
+use crate::grant::{Capabilities, FsMode, Root};
+use crate::manifest::Manifest;
+use crate::runtime::{GuestEnv, Loaded, Preopen};
+use std::path::{Path, PathBuf};
+
+/// Who the plugin runs as, and what it asked for in vain.
+pub(super) fn environment(settings: &Settings, manifest: &Manifest, loaded: &Loaded) -> (GuestEnv, Capabilities) {
+    let name = &manifest.name;
+    let fits =
+        |rule: &&GrantRule| rule.plugin == *name && rule.digest.as_ref().is_none_or(|digest| *digest == loaded.digest);
+    let granted =
+        settings.grants.iter().filter(fits).fold(Capabilities::default(), |all, rule| all.join(&rule.capabilities));
+    let mut effective = manifest.requests.meet(&granted);
+    effective.fs.retain(|rule| match &rule.path {
+        Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
+        Root::Workspace | Root::Library => true,
+    });
+    let missing = manifest.requests.missing(&effective);
+    let preopens = effective.fs.iter().map(|rule| {
+        let (host, guest): (PathBuf, String) = match &rule.path {
+            Root::Workspace => (settings.workspace.clone(), "/workspace".into()),
+            Root::Library => (settings.library.clone(), "/library".into()),
+            Root::Folder(path) => {
+                (path.canonicalize().unwrap_or_else(|_| path.clone()), path.to_string_lossy().into_owned())
+            }
+        };
+        Preopen { host, guest, writable: rule.mode == FsMode::Rw }
+    });
+    let preopens: Vec<Preopen> = preopens.collect();
+    let covered = |place: &&PathBuf| {
+        preopens.iter().any(|folder| place.starts_with(folder.host.canonicalize().as_ref().unwrap_or(&folder.host)))
+    };
+    let env = GuestEnv {
+        plugin: name.clone(),
+        digest: loaded.digest.clone(),
+        kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),
+        preopens,
+        config: merge_config(&manifest.config, settings.configs.get(name)),
+        effective,
+    };
+    (env, missing)
+}
+
+/// The real path of a folder that was asked for, when a grant covers that too and it lies in no kept-out place. A link
+/// in a granted folder must not open what it leads to.
+fn real_folder(settings: &Settings, granted: &Capabilities, asked: &Path, mode: FsMode) -> Option<PathBuf> {
+    let real = asked.canonicalize().ok()?;
+    let covered = granted.fs.iter().any(|grant| match &grant.path {
+        Root::Folder(path) => grant.mode >= mode && path.canonicalize().is_ok_and(|path| real.starts_with(path)),
+        Root::Workspace | Root::Library => false,
+    });
+    let kept_out = settings.kept_out.iter().any(|place| real.starts_with(place));
+    (covered && !kept_out).then_some(real)
+}
+
+/// The capability ratchet: why a version does not take the place of one that runs, if it asks for more than is granted or
+/// lost a gate that calls rely on.
+pub(super) fn held_back(
+    before: &Plugin,
+    manifest: &Manifest,
+    loaded: &Loaded,
+    missing: &Capabilities,
+) -> Option<String> {
+    if !missing.is_empty() && before.missing.is_empty() {
+        let line = missing.grant_lines(&before.name);
+        return Some(format!("version {} asks for more than is granted; grant it with {line}", manifest.version));
+    }
+    if before.is_gate() && !super::snapshot::is_gate(&loaded.exports) {
+        return Some(format!(
+            "version {} no longer exports the gate that calls rely on; disable the plugin first if that is meant",
+            manifest.version
+        ));
+    }
+    None
+}

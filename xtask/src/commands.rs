@@ -21,7 +21,7 @@ pub fn setup(tree: &Tree) -> Outcome<Toolchain> {
 /// Builds the binary and becomes it, in the folder that the user stands in.
 pub fn run(tree: &Tree, arguments: &[String]) -> Outcome<()> {
     setup(tree)?;
-    build_host(tree, "dev")?;
+    build_host(tree)?;
     let mut astrarium = Command::new(tree.target.join("debug/astrarium"));
     astrarium.args(arguments);
     become_program(&mut astrarium)
@@ -43,7 +43,7 @@ pub fn test(tree: &Tree, arguments: &[String]) -> Outcome<()> {
         .arg(tree.target.join("guests-native"));
     shell::run(&mut native, "testing the guests natively")?;
 
-    build_host(tree, "dev")?;
+    build_host(tree)?;
     let mut cargo = shell::cargo(tree);
     // One failing crate must not hide what the others say.
     cargo.args(["test", "--workspace", "--no-fail-fast", "--target-dir"]).arg(&tree.target).args(arguments);
@@ -54,7 +54,6 @@ pub fn test(tree: &Tree, arguments: &[String]) -> Outcome<()> {
 pub fn bench(tree: &Tree) -> Outcome<()> {
     let toolchain = setup(tree)?;
     test_guests(tree, &toolchain)?;
-    build_host(tree, "release")?;
     let mut cargo = shell::cargo(tree);
     cargo.args(["bench", "-p", "astrarium-tests", "--bench", "calls", "--target-dir"]).arg(&tree.target);
     shell::run(with_places(tree, "release", &mut cargo), "running the benches")
@@ -73,9 +72,9 @@ fn test_guests(tree: &Tree, toolchain: &Toolchain) -> Outcome<()> {
     share::assemble_test_plugins(tree, &components, &[javascript::names(), python::names()].concat())
 }
 
-fn build_host(tree: &Tree, profile: &str) -> Outcome<()> {
+fn build_host(tree: &Tree) -> Outcome<()> {
     let mut cargo = shell::cargo(tree);
-    cargo.args(["build", "-p", "astrarium", "--profile", profile, "--target-dir"]).arg(&tree.target);
+    cargo.args(["build", "-p", "astrarium", "--target-dir"]).arg(&tree.target);
     shell::run(&mut cargo, "building astrarium")
 }
 

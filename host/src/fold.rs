@@ -27,6 +27,8 @@ pub enum Judgement {
 pub struct Verdict {
     /// Arguments as they stand.
     pub input: Value,
+    /// Whether a hook changed the arguments.
+    pub mutated: bool,
     /// Text for the model, in hook order.
     pub contexts: Vec<String>,
     /// Who asks for a person's consent, and why.
@@ -38,7 +40,7 @@ pub struct Verdict {
 impl Verdict {
     /// Before any hook: proceed.
     pub fn new(input: Value) -> Self {
-        Self { input, contexts: Vec::new(), asks: Vec::new(), block: None }
+        Self { input, mutated: false, contexts: Vec::new(), asks: Vec::new(), block: None }
     }
 
     /// After one more hook. True when the chain goes on.
@@ -48,6 +50,7 @@ impl Verdict {
             Judgement::Proceed => {}
             Judgement::Mutate { input, context } => {
                 self.input = input;
+                self.mutated = true;
                 self.contexts.extend(context.filter(|text| !text.trim().is_empty()));
             }
             Judgement::Ask(reason) => self.asks.push((plugin.to_owned(), reason)),

@@ -15,6 +15,7 @@ mod invoke;
 mod kept_out;
 mod limiter;
 mod load;
+mod workers;
 
 pub use call::{CallError, CallStats, Guest};
 pub use guest::{GuestEnv, GuestState, Preopen, Services};
@@ -39,6 +40,8 @@ pub struct Runtime {
     compiling: Semaphore,
     /// Calls at once, so that the instance pool never runs dry.
     running: Arc<Semaphore>,
+    /// Threads that guests run on.
+    workers: workers::Workers,
     /// Threads given up because a guest sat in a system call that does not return.
     stuck: AtomicUsize,
 }
@@ -53,6 +56,7 @@ impl Runtime {
             cache: cache::Cache::open(cache, &engine),
             running: Arc::new(Semaphore::new(limits.parallel_calls as usize)),
             compiling: Semaphore::new(1),
+            workers: workers::Workers::default(),
             stuck: AtomicUsize::new(0),
             engine,
             linker,

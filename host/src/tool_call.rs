@@ -31,8 +31,8 @@ pub struct Ready {
     snapshot: Arc<Snapshot>,
     loaded: Arc<Loaded>,
     env: Arc<GuestEnv>,
-    /// The call.
-    pub asked: Asked,
+    /// Tool name.
+    pub tool: String,
     /// Arguments after the hooks.
     pub input: Value,
     /// Plugin that answers.
@@ -96,10 +96,8 @@ impl Calls {
         tool.schema.check(&asked.input).map_err(|reason| failed(&reason, Some(plugin)))?;
         let judged =
             Judged { tool: &tool.name, read_only: tool.read_only, plugin: &plugin.name, digest: plugin.digest() };
-        let verdict = self
-            .hooks
-            .pre_tool_use(Moment { snapshot: &snapshot, context, cancel }, &judged, asked.input.clone())
-            .await;
+        let verdict =
+            self.hooks.pre_tool_use(Moment { snapshot: &snapshot, context, cancel }, &judged, asked.input).await;
         if let Some((gate, reason)) = &verdict.block {
             return Err(refused(&format!("refused by {gate}: {reason}"), Some(plugin)));
         }
@@ -108,7 +106,7 @@ impl Calls {
                 format!("{hook} wants a person's consent, and nobody can be asked here: {reason}; do not retry");
             return Err(refused(&reason, Some(plugin)));
         }
-        if verdict.input != asked.input {
+        if verdict.mutated {
             tool.schema.check(&verdict.input).map_err(|reason| {
                 refused(
                     &format!("a hook changed the arguments to ones that the tool does not take: {reason}"),
@@ -125,7 +123,7 @@ impl Calls {
             snapshot: snapshot.clone(),
             loaded,
             env,
-            asked,
+            tool: asked.tool,
         })
     }
 
@@ -135,7 +133,7 @@ impl Calls {
         let guest =
             Guest { loaded, env, context, services: self.registry.services(), read_only: ready.read_only, cancel };
         let started = std::time::Instant::now();
-        let answer = self.registry.runtime().call_tool(guest, &ready.asked.tool, &ready.input).await;
+        let answer = self.registry.runtime().call_tool(guest, &ready.tool, &ready.input).await;
         let mut duration = started.elapsed();
         let result = match answer {
             Ok((Ok(result), stats)) => {
@@ -146,14 +144,14 @@ impl Calls {
                 duration = stats.duration;
                 ToolAnswer { parts: vec![Part::Text { text: reason }], is_error: true }
             }
-            Err(error) => {
-                ToolAnswer { parts: vec![Part::Text { text: explain(&ready.asked.tool, &error) }], is_error: true }
-            }
+            Err(error) => ToolAnswer { parts: vec![Part::Text { text: explain(&ready.tool, &error) }], is_error: true },
         };
-        let result = bounded(result, self.registry.runtime().limits().output_bytes as usize);
-        let at = Moment { snapshot: &ready.snapshot, context, cancel };
-        let shown = self.hooks.post_tool_use(at, &ready.asked.tool, &ready.input, result, duration).await;
-        let shown = bounded(shown, self.registry.runtime().limits().output_bytes as usize);
+        let budget = self.registry.runtime().limits().output_bytes as usize;
+        let mut shown = bounded(result, budget);
+        if ready.snapshot.hooks(|exports| exports.post_tool_use.is_some()).next().is_some() {
+            let at = Moment { snapshot: &ready.snapshot, context, cancel };
+            shown = bounded(self.hooks.post_tool_use(at, &ready.tool, &ready.input, shown, duration).await, budget);
+        }
         Finished {
             status: if shown.is_error { CallStatus::Failed } else { CallStatus::Ok },
             reason: shown.is_error.then(|| text_of(&shown.parts)),
@@ -241,7 +239,7 @@ fn bounded(answer: ToolAnswer, budget: usize) -> ToolAnswer {
         let size = FRAME
             + match &part {
                 Part::Text { text } => text.len(),
-                Part::Json { value } => value.to_string().len(),
+                Part::Json { value } => json_size(value),
                 Part::Image { data, .. } => data.len(),
                 Part::File { path, note } => path.len() + note.as_ref().map_or(0, String::len),
             };
@@ -263,6 +261,24 @@ fn bounded(answer: ToolAnswer, budget: usize) -> ToolAnswer {
         break;
     }
     ToolAnswer { parts: kept, is_error: answer.is_error }
+}
+
+/// Bytes of a value as it is sent, counted without writing it anywhere.
+fn json_size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail, and a JSON value always serialises.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 #[cfg(test)]

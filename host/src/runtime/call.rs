@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
 
 /// How long after its time-out a thread may take to come back before it is given up: a few epoch ticks.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long a call looks out for its answer before it sleeps: a few times what a small guest takes.
+const LOOK_OUT: Duration = Duration::from_micros(200);
 
 /// Bytes of a guest's standard error that are shown with its failure.
 const SHOWN: usize = 600;
@@ -82,8 +86,10 @@ impl Runtime {
         let (context, services, cancelled) = (context.clone(), services.clone(), cancel.clone());
         let forgotten = Arc::new(AtomicBool::new(false));
         let was_given_up = forgotten.clone();
-        let thread = tokio::task::spawn_blocking(move || {
-            let answer = Handle::current().block_on(async {
+        let (answered, mut answer) = oneshot::channel();
+        let handle = Handle::current();
+        let started_thread = self.workers.run(move || {
+            let result = handle.block_on(async {
                 let guest = runtime.in_fresh_instance(&component, env, context, services, read_only, body);
                 tokio::select! {
                     biased;
@@ -94,11 +100,27 @@ impl Runtime {
                 }
             });
             // A thread that was given up and came back after all has a successor for its permit.
-            if was_given_up.load(Ordering::Relaxed) {
-                permit.forget();
+            match was_given_up.load(Ordering::Relaxed) {
+                true => permit.forget(),
+                false => drop(permit),
             }
-            answer
+            let _ = answered.send(result);
         });
+        started_thread.map_err(|error| CallError::Start(format!("no thread to run it on: {error}")))?;
+        // A small guest answers before this task could be put to sleep and woken again. Only for a call that is alone:
+        // others of its step must get their threads first.
+        if self.running_calls() <= 1 {
+            let until = Instant::now() + LOOK_OUT;
+            while Instant::now() < until {
+                match answer.try_recv() {
+                    Ok(answer) => {
+                        return answer.map(|(value, memory)| (value, CallStats { duration: started.elapsed(), memory }));
+                    }
+                    Err(oneshot::error::TryRecvError::Empty) => std::hint::spin_loop(),
+                    Err(oneshot::error::TryRecvError::Closed) => break,
+                }
+            }
+        }
         // The clock outside: a guest inside a blocking system call never yields to the one above.
         let given_up = async {
             tokio::select! {
@@ -108,7 +130,7 @@ impl Runtime {
             tokio::time::sleep(GRACE).await;
         };
         let answer = tokio::select! {
-            answer = thread => answer.unwrap_or_else(|panic| Err(CallError::Trap(format!("the host function panicked: {panic}")))),
+            answer = answer => answer.unwrap_or_else(|_| Err(CallError::Trap("a function of the host panicked under it".into()))),
             () = given_up => {
                 self.stuck.fetch_add(1, Ordering::Relaxed);
                 // The thread keeps its permit; a new one takes its place.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
@@ -75,6 +75,7 @@ impl Runtime {
         body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R> + Send + 'static,
     ) -> Result<(R, CallStats), CallError> {
         let started = Instant::now();
+        let with_stats = |(value, memory)| (value, CallStats { duration: started.elapsed(), memory });
         let Guest { loaded, env, context, services, read_only, cancel } = guest;
         let permit = tokio::select! {
             biased;
@@ -113,11 +114,9 @@ impl Runtime {
             let until = Instant::now() + LOOK_OUT;
             while Instant::now() < until {
                 match answer.try_recv() {
-                    Ok(answer) => {
-                        return answer.map(|(value, memory)| (value, CallStats { duration: started.elapsed(), memory }));
-                    }
-                    Err(oneshot::error::TryRecvError::Empty) => std::hint::spin_loop(),
-                    Err(oneshot::error::TryRecvError::Closed) => break,
+                    Ok(answer) => return answer.map(with_stats),
+                    Err(TryRecvError::Empty) => std::hint::spin_loop(),
+                    Err(TryRecvError::Closed) => return Err(host_panicked()),
                 }
             }
         }
@@ -130,7 +129,7 @@ impl Runtime {
             tokio::time::sleep(GRACE).await;
         };
         let answer = tokio::select! {
-            answer = answer => answer.unwrap_or_else(|_| Err(CallError::Trap("a function of the host panicked under it".into()))),
+            answer = answer => answer.unwrap_or_else(|_| Err(host_panicked())),
             () = given_up => {
                 self.stuck.fetch_add(1, Ordering::Relaxed);
                 // The thread keeps its permit; a new one takes its place.
@@ -142,7 +141,7 @@ impl Runtime {
                 }
             }
         };
-        answer.map(|(value, memory)| (value, CallStats { duration: started.elapsed(), memory }))
+        answer.map(with_stats)
     }
 
     async fn in_fresh_instance<R>(
@@ -170,6 +169,11 @@ impl Runtime {
             Err(error) => Err(CallError::Trap(explain(&error, store.data()))),
         }
     }
+}
+
+/// The thread of a call ended without an answer.
+fn host_panicked() -> CallError {
+    CallError::Trap("a function of the host panicked under it; please report this with the host's log".into())
 }
 
 /// Why a guest failed, in plain words: the limit it ran into, the kind of trap, and what it said last.

@@ -291,8 +291,8 @@ fn check_workspace(options: &Options) -> Result<()> {
     }
 }
 
-/// Real paths that no grant reaches. The library in the home has a grant of its own, which opens that folder and is not
-/// covered by this: a place is kept out of the folders that lie around it.
+/// Real paths that no grant reaches. Each is kept out of the folders that lie around it; the library lies inside the home
+/// and is opened by a grant of its own.
 fn kept_out(options: &Options) -> Vec<PathBuf> {
     let mut places = vec![options.home.clone(), options.config_path(), options.cache.clone(), options.share.clone()];
     places.extend(options.plugins.iter().cloned());

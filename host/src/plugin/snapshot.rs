@@ -162,7 +162,7 @@ pub(super) fn is_gate(exports: &Exports) -> bool {
 impl Snapshot {
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
     /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
-    /// those of enabled gates that calls rely on, each with the digest that it must have, if any will not do.
+    /// those of enabled gates that calls rely on, each with the digest that it must have, or none where any build will do.
     pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeMap<&str, Option<&str>>) -> Self {
         let mut snapshot = Snapshot::default();
         let mut kept = Vec::new();

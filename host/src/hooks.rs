@@ -8,7 +8,7 @@ use crate::context::CallContext;
 use crate::event::EndReason;
 use crate::fold::Verdict;
 use crate::plugin::{Plugin, Registry, Snapshot};
-use crate::runtime::{Answer, CallError, Guest, GuestEnv, Loaded, StepFigures, ToolAnswer};
+use crate::runtime::{Answer, CallError, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
 use crate::transcript::Part;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -28,6 +28,7 @@ const FAILURES: u32 = 3;
 /// The hooks of one session.
 pub struct Hooks {
     registry: Arc<Registry>,
+    services: Services,
     failures: Mutex<BTreeMap<String, u32>>,
 }
 
@@ -56,8 +57,8 @@ pub struct Judged<'a> {
 
 impl Hooks {
     /// Hooks of the plugins in `registry`, for one session.
-    pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, failures: Mutex::default() }
+    pub fn new(registry: Arc<Registry>, services: Services) -> Self {
+        Self { registry, services, failures: Mutex::default() }
     }
 
     /// Texts for the model, in hook order, and whether unfinished tasks are to be recalled.
@@ -187,7 +188,7 @@ impl Hooks {
         context: &'a CallContext,
         cancel: &'a CancellationToken,
     ) -> Guest<'a> {
-        Guest { loaded, env, context, services: self.registry.services(), read_only: false, cancel }
+        Guest { loaded, env, context, services: &self.services, read_only: false, cancel }
     }
 
     /// Runs an observer unless it has retired; its failure is logged and counted.

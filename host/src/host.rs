@@ -98,7 +98,7 @@ impl Host {
                 relay.send(Event::Progress { plugin, fraction, message });
             }
         };
-        let services = Services { store: store.clone(), progress: Arc::new(progress) };
+        let services = Services { store: store.clone(), progress: Arc::new(progress), desk: Arc::default() };
         let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.cache)?);
         let settings = settings(&options, &config)?;
         let registry = Arc::new(Registry::new(runtime, services, settings));

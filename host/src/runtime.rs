@@ -18,7 +18,7 @@ mod load;
 mod workers;
 
 pub use call::{CallError, CallStats, Guest};
-pub use guest::{GuestEnv, GuestState, Preopen, Services};
+pub use guest::{Desk, GuestEnv, GuestState, Preopen, Services};
 pub use invoke::{Answer, StartAnswer, StepFigures, ToolAnswer};
 pub use load::{Exports, LoadError, Loaded};
 

@@ -82,13 +82,14 @@ impl Session {
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         segments.push(prompt::environment(language, &platform, &workspace.display().to_string()));
         let system = prompt::assemble(segments).into_iter().map(|segment| segment.text);
-        let hooks = Arc::new(Hooks::new(registry.clone()));
+        let services = registry.services().clone();
+        let calls = Calls::new(registry, services);
         let mut session = Self {
             id,
             store,
             model,
-            calls: Calls { registry, hooks: hooks.clone() },
-            hooks,
+            hooks: calls.hooks.clone(),
+            calls,
             tools: tools.collect(),
             system: system.collect(),
             language,

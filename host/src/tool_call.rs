@@ -6,7 +6,7 @@
 use crate::context::CallContext;
 use crate::hooks::{Hooks, Judged, Moment};
 use crate::plugin::{Plugin, Registry, Snapshot, State};
-use crate::runtime::{CallError, Guest, GuestEnv, Loaded, ToolAnswer};
+use crate::runtime::{CallError, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::{CallStatus, Part};
 use serde_json::Value;
 use std::sync::Arc;
@@ -68,9 +68,17 @@ pub struct Calls {
     pub registry: Arc<Registry>,
     /// The session's hooks.
     pub hooks: Arc<Hooks>,
+    /// What its guests work with.
+    pub services: Services,
 }
 
 impl Calls {
+    /// Calls and hooks of one session, whose guests work with `services`.
+    pub fn new(registry: Arc<Registry>, services: Services) -> Self {
+        let hooks = Arc::new(Hooks::new(registry.clone(), services.clone()));
+        Self { registry, hooks, services }
+    }
+
     /// Resolves, checks and judges a call. The snapshot is captured here: a swap later does not touch this call.
     pub async fn prepare(
         &self,
@@ -131,7 +139,7 @@ impl Calls {
     pub async fn run(&self, ready: &Ready, context: &CallContext, cancel: &CancellationToken) -> Finished {
         let Ready { loaded, env, .. } = ready;
         let guest =
-            Guest { loaded, env, context, services: self.registry.services(), read_only: ready.read_only, cancel };
+            Guest { loaded, env, context, services: &self.services, read_only: ready.read_only, cancel };
         let started = std::time::Instant::now();
         let answer = self.registry.runtime().call_tool(guest, &ready.tool, &ready.input).await;
         let mut duration = started.elapsed();

@@ -4,7 +4,6 @@
 
 use astrarium::context::{AgentKind, CallContext};
 use astrarium::event::{Event, Outcome};
-use astrarium::hooks::Hooks;
 use astrarium::host::{Host, Options, Which};
 use astrarium::model::scripted::Scripted;
 use astrarium::session::Session;
@@ -253,8 +252,7 @@ pub async fn ask(
 
 /// Calls a tool as the loop does, without a session.
 pub async fn call(host: &Host, tool: &str, input: Value, cancel: &CancellationToken) -> Finished {
-    let hooks = Arc::new(Hooks::new(host.registry.clone()));
-    let calls = Calls { registry: host.registry.clone(), hooks };
+    let calls = Calls::new(host.registry.clone(), host.registry.services().clone());
     let context = CallContext {
         session: String::new(),
         call: "c".into(),

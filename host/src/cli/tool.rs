@@ -3,7 +3,6 @@
 use super::show::{note_line, print_line};
 use super::{Exit, signals, usage};
 use crate::context::{AgentKind, CallContext};
-use crate::hooks::Hooks;
 use crate::host::Host;
 use crate::plain;
 use crate::prompt::Language;
@@ -12,7 +11,6 @@ use crate::transcript::CallStatus;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Subcommand)]
@@ -101,7 +99,7 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
         language: if host.language() == Language::Zh { "zh".into() } else { "en".into() },
         workspace: host.options.workspace.clone(),
     };
-    let calls = Calls { registry: host.registry.clone(), hooks: Arc::new(Hooks::new(host.registry.clone())) };
+    let calls = Calls::new(host.registry.clone(), host.registry.services().clone());
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
     let asked = Asked { id: context.call.clone(), tool: name.to_owned(), input, malformed: None };

@@ -52,14 +52,20 @@ pub struct GuestEnv {
 /// Told of a guest's progress: plugin, fraction from 0 to 1, message.
 pub type ProgressSink = dyn Fn(&str, Option<f32>, &str) + Send + Sync;
 
-/// What the host side of the contract works with. Set by the host composition; lives as long as the host.
+/// What the host side of the contract works with. Set by the host composition, and completed by each session with its desk.
 #[derive(Clone)]
 pub struct Services {
     /// The store behind `kv` and `tasks`.
     pub store: Arc<Store>,
     /// Where progress goes.
     pub progress: Arc<ProgressSink>,
+    /// What only an open session has; empty outside one, and an import that needs it says so.
+    pub desk: Arc<Desk>,
 }
+
+/// What an open session offers its guests: one field for each import that reaches into the session.
+#[derive(Default)]
+pub struct Desk;
 
 /// The state of one store: made for a call, dropped after it.
 pub struct GuestState {

@@ -3,6 +3,7 @@
 //! Mutations chain, the first block ends the chain, an ask survives a later proceed.
 
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// What one hook said of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,9 +25,9 @@ pub enum Judgement {
 
 /// What all hooks so far made of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
-    /// Arguments as they stand.
-    pub input: Value,
+pub struct Verdict<'a> {
+    /// Arguments as they stand: the model's own until a hook changes them.
+    pub input: Cow<'a, Value>,
     /// Whether a hook changed the arguments.
     pub mutated: bool,
     /// Text for the model, in hook order.
@@ -37,10 +38,10 @@ pub struct Verdict {
     pub block: Option<(String, String)>,
 }
 
-impl Verdict {
+impl<'a> Verdict<'a> {
     /// Before any hook: proceed.
-    pub fn new(input: Value) -> Self {
-        Self { input, mutated: false, contexts: Vec::new(), asks: Vec::new(), block: None }
+    pub fn new(input: &'a Value) -> Self {
+        Self { input: Cow::Borrowed(input), mutated: false, contexts: Vec::new(), asks: Vec::new(), block: None }
     }
 
     /// After one more hook. True when the chain goes on.
@@ -49,7 +50,7 @@ impl Verdict {
             _ if self.block.is_some() => {}
             Judgement::Proceed => {}
             Judgement::Mutate { input, context } => {
-                self.input = input;
+                self.input = Cow::Owned(input);
                 self.mutated = true;
                 self.contexts.extend(context.filter(|text| !text.trim().is_empty()));
             }
@@ -64,9 +65,11 @@ impl Verdict {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::sync::LazyLock;
 
-    fn fold(judgements: Vec<Judgement>) -> Verdict {
-        let mut verdict = Verdict::new(json!({ "n": 0 }));
+    fn fold(judgements: Vec<Judgement>) -> Verdict<'static> {
+        static INPUT: LazyLock<Value> = LazyLock::new(|| json!({ "n": 0 }));
+        let mut verdict = Verdict::new(&INPUT);
         for (n, judgement) in judgements.into_iter().enumerate() {
             verdict.fold(&format!("h{n}"), judgement);
         }
@@ -80,7 +83,7 @@ mod tests {
     #[test]
     fn mutations_chain_and_keep_their_contexts_in_order() {
         let verdict = fold(vec![mutate(1), Judgement::Proceed, mutate(2)]);
-        assert_eq!(verdict.input, json!({ "n": 2 }));
+        assert_eq!(*verdict.input, json!({ "n": 2 }));
         assert_eq!(verdict.contexts, ["now 1", "now 2"]);
     }
 
@@ -88,7 +91,7 @@ mod tests {
     fn the_first_block_ends_the_chain() {
         let verdict = fold(vec![mutate(1), Judgement::Block("no".into()), Judgement::Block("later".into()), mutate(2)]);
         assert_eq!(verdict.block, Some(("h1".into(), "no".into())));
-        assert_eq!(verdict.input, json!({ "n": 1 }));
+        assert_eq!(*verdict.input, json!({ "n": 1 }));
     }
 
     #[test]

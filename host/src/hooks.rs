@@ -84,7 +84,7 @@ impl Hooks {
     }
 
     /// The verdict of all gates on a call. A gate that cannot judge refuses.
-    pub async fn pre_tool_use(&self, at: Moment<'_>, call: &Judged<'_>, input: Value) -> Verdict {
+    pub async fn pre_tool_use<'a>(&self, at: Moment<'_>, call: &Judged<'_>, input: &'a Value) -> Verdict<'a> {
         let Moment { snapshot, context, cancel } = at;
         let mut verdict = Verdict::new(input);
         if let Some((gate, reason)) = snapshot.broken_gates.first() {

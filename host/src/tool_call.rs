@@ -9,32 +9,33 @@ use crate::plugin::{Plugin, Registry, Snapshot, State};
 use crate::runtime::{CallError, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::{CallStatus, Part};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// A call as the model wrote it.
-#[derive(Debug, Clone)]
-pub struct Asked {
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
     /// Its id.
-    pub id: String,
+    pub id: &'a str,
     /// Tool name.
-    pub tool: String,
+    pub tool: &'a str,
     /// Arguments.
-    pub input: Value,
+    pub input: &'a Value,
     /// What the model wrote, when it was no JSON object.
-    pub malformed: Option<String>,
+    pub malformed: Option<&'a str>,
 }
 
 /// A call that may run.
-pub struct Ready {
+pub struct Ready<'a> {
     snapshot: Arc<Snapshot>,
     loaded: Arc<Loaded>,
     env: Arc<GuestEnv>,
     /// Tool name.
-    pub tool: String,
+    pub tool: &'a str,
     /// Arguments after the hooks.
-    pub input: Value,
+    pub input: Cow<'a, Value>,
     /// Plugin that answers.
     pub plugin: String,
     /// SHA-256 of its component.
@@ -80,28 +81,28 @@ impl Calls {
     }
 
     /// Resolves, checks and judges a call. The snapshot is captured here: a swap later does not touch this call.
-    pub async fn prepare(
+    pub async fn prepare<'a>(
         &self,
-        asked: Asked,
+        asked: Asked<'a>,
         context: &CallContext,
         cancel: &CancellationToken,
-    ) -> Result<Ready, Finished> {
+    ) -> Result<Ready<'a>, Finished> {
         if cancel.is_cancelled() {
             return Err(failed("the user cancelled before this call ran; it has not taken effect", None));
         }
         let snapshot = self.registry.snapshot();
-        let Some((plugin, tool)) = snapshot.tool(&asked.tool) else {
-            return Err(failed(&unknown(&snapshot, &asked.tool), None));
+        let Some((plugin, tool)) = snapshot.tool(asked.tool) else {
+            return Err(failed(&unknown(&snapshot, asked.tool), None));
         };
         let (loaded, env) = usable(plugin).map_err(|reason| refused(&reason, Some(plugin)))?;
-        if let Some(raw) = &asked.malformed {
+        if let Some(raw) = asked.malformed {
             let shown: String = raw.chars().take(200).collect();
             return Err(failed(
                 &format!("the arguments are not a JSON object: {shown:?}; call again with one"),
                 Some(plugin),
             ));
         }
-        tool.schema.check(&asked.input).map_err(|reason| failed(&reason, Some(plugin)))?;
+        tool.schema.check(asked.input).map_err(|reason| failed(&reason, Some(plugin)))?;
         let judged =
             Judged { tool: &tool.name, read_only: tool.read_only, plugin: &plugin.name, digest: plugin.digest() };
         let verdict =
@@ -136,12 +137,11 @@ impl Calls {
     }
 
     /// Runs a call, shows the result to the hooks and bounds it.
-    pub async fn run(&self, ready: &Ready, context: &CallContext, cancel: &CancellationToken) -> Finished {
+    pub async fn run(&self, ready: &Ready<'_>, context: &CallContext, cancel: &CancellationToken) -> Finished {
         let Ready { loaded, env, .. } = ready;
-        let guest =
-            Guest { loaded, env, context, services: &self.services, read_only: ready.read_only, cancel };
+        let guest = Guest { loaded, env, context, services: &self.services, read_only: ready.read_only, cancel };
         let started = std::time::Instant::now();
-        let answer = self.registry.runtime().call_tool(guest, &ready.tool, &ready.input).await;
+        let answer = self.registry.runtime().call_tool(guest, ready.tool, &ready.input).await;
         let mut duration = started.elapsed();
         let result = match answer {
             Ok((Ok(result), stats)) => {
@@ -152,13 +152,13 @@ impl Calls {
                 duration = stats.duration;
                 ToolAnswer { parts: vec![Part::Text { text: reason }], is_error: true }
             }
-            Err(error) => ToolAnswer { parts: vec![Part::Text { text: explain(&ready.tool, &error) }], is_error: true },
+            Err(error) => ToolAnswer { parts: vec![Part::Text { text: explain(ready.tool, &error) }], is_error: true },
         };
         let budget = self.registry.runtime().limits().output_bytes as usize;
         let mut shown = bounded(result, budget);
         if ready.snapshot.hooks(|exports| exports.post_tool_use.is_some()).next().is_some() {
             let at = Moment { snapshot: &ready.snapshot, context, cancel };
-            shown = bounded(self.hooks.post_tool_use(at, &ready.tool, &ready.input, shown, duration).await, budget);
+            shown = bounded(self.hooks.post_tool_use(at, ready.tool, &ready.input, shown, duration).await, budget);
         }
         Finished {
             status: if shown.is_error { CallStatus::Failed } else { CallStatus::Ok },
@@ -247,7 +247,7 @@ fn bounded(answer: ToolAnswer, budget: usize) -> ToolAnswer {
         let size = FRAME
             + match &part {
                 Part::Text { text } => text.len(),
-                Part::Json { value } => json_size(value),
+                Part::Json { value } => value.as_str().len(),
                 Part::Image { data, .. } => data.len(),
                 Part::File { path, note } => path.len() + note.as_ref().map_or(0, String::len),
             };
@@ -269,24 +269,6 @@ fn bounded(answer: ToolAnswer, budget: usize) -> ToolAnswer {
         break;
     }
     ToolAnswer { parts: kept, is_error: answer.is_error }
-}
-
-/// Bytes of a value as it is sent, counted without writing it anywhere.
-fn json_size(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting cannot fail, and a JSON value always serialises.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +103,7 @@ pub enum Part {
     /// A JSON value.
     Json {
         /// The value.
-        value: Value,
+        value: Json,
     },
     /// A picture.
     Image {
@@ -118,6 +119,79 @@ pub enum Part {
         /// What it is.
         note: Option<String>,
     },
+}
+
+/// One JSON value as the text it came as: what only passes through is checked once and never taken apart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(String);
+
+/// How deep arrays and objects may lie in one another: our readers stop at 128, and a value is stored inside of others.
+pub const JSON_DEPTH: usize = 100;
+
+impl Json {
+    /// Checks that `text` is one JSON value.
+    pub fn parse(text: String) -> Result<Self, String> {
+        let _: &RawValue = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        match json_depth(&text) {
+            deep if deep > JSON_DEPTH => Err(format!("{deep} arrays and objects in one another; at most {JSON_DEPTH}")),
+            _ => Ok(Self(text)),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value, taken apart.
+    pub fn to_value(&self) -> Result<Value, String> {
+        serde_json::from_str(&self.0).map_err(|error| error.to_string())
+    }
+}
+
+impl std::fmt::Debug for Json {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self(value.to_string())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // By way of a value: parts are tagged, and what is tagged is read ahead, where raw text does not survive.
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// How deep arrays and objects lie in one another in a text that is known to be JSON.
+pub fn json_depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Tokens of one answer, as the provider counted them.
@@ -222,10 +296,38 @@ impl Part {
     pub fn as_text(&self) -> String {
         match self {
             Part::Text { text } => text.clone(),
-            Part::Json { value } => value.to_string(),
+            Part::Json { value } => value.as_str().to_owned(),
             Part::Image { media_type, data } => format!("[image {media_type}, {} base64 bytes]", data.len()),
             Part::File { path, note: Some(note) } => format!("[file {path}: {note}]"),
             Part::File { path, note: None } => format!("[file {path}]"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_that_passes_through_keeps_its_text_and_comes_back_from_the_record() {
+        let text = r#"{ "b": [1, {"c": "]\"["}], "a": 1.50 }"#;
+        let part = Part::Json { value: Json::parse(text.into()).unwrap() };
+        assert_eq!(part.as_text(), text);
+        let stored = serde_json::to_string(&part).unwrap();
+        let Part::Json { value } = serde_json::from_str(&stored).unwrap() else { panic!("{stored}") };
+        assert_eq!(value.to_value().unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        assert!(Json::parse("{}{}".into()).is_err() && Json::parse("".into()).is_err());
+    }
+
+    #[test]
+    fn json_too_deep_to_be_read_from_the_record_again_is_refused() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(json_depth(&nested(7)), 7);
+        assert!(Json::parse(nested(JSON_DEPTH + 1)).is_err());
+        let part = Part::Json { value: Json::parse(nested(JSON_DEPTH)).unwrap() };
+        let block = Block::ToolResult { id: "1".into(), parts: vec![part], is_error: false };
+        let message = Message { role: Role::User, origin: Origin::Tools, content: vec![block] };
+        let stored = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<Message>(&stored).unwrap(), message);
     }
 }

@@ -10,6 +10,7 @@ use astrarium::session::Session;
 use astrarium::tool_call::{Asked, Calls, Finished};
 use astrarium::turn::{self, Run};
 use serde_json::Value;
+use std::borrow::Borrow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -251,7 +252,7 @@ pub async fn ask(
 }
 
 /// Calls a tool as the loop does, without a session.
-pub async fn call(host: &Host, tool: &str, input: Value, cancel: &CancellationToken) -> Finished {
+pub async fn call(host: &Host, tool: &str, input: impl Borrow<Value>, cancel: &CancellationToken) -> Finished {
     let calls = Calls::new(host.registry.clone(), host.registry.services().clone());
     let context = CallContext {
         session: String::new(),
@@ -261,7 +262,7 @@ pub async fn call(host: &Host, tool: &str, input: Value, cancel: &CancellationTo
         language: "en".into(),
         workspace: host.options.workspace.clone(),
     };
-    let asked = Asked { id: "c".into(), tool: tool.into(), input, malformed: None };
+    let asked = Asked { id: "c", tool, input: input.borrow(), malformed: None };
     match calls.prepare(asked, &context, cancel).await {
         Ok(ready) => calls.run(&ready, &context, cancel).await,
         Err(finished) => finished,

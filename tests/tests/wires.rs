@@ -139,7 +139,7 @@ async fn a_conversation_with_tools_and_reasoning_goes_round() {
                 result(
                     "toolu_01",
                     vec![
-                        Part::Json { value: json!({"degrees": 21}) },
+                        Part::Json { value: json!({"degrees": 21}).into() },
                         Part::Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() },
                     ],
                     false,

@@ -102,7 +102,7 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
     let calls = Calls::new(host.registry.clone(), host.registry.services().clone());
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
-    let asked = Asked { id: context.call.clone(), tool: name.to_owned(), input, malformed: None };
+    let asked = Asked { id: &context.call, tool: name, input: &input, malformed: None };
     let finished = match calls.prepare(asked, &context, &cancel).await {
         Ok(ready) => calls.run(&ready, &context, &cancel).await,
         Err(finished) => finished,

@@ -5,6 +5,7 @@
 //! repeats it. Redirects are not followed, since a redirect would carry `x-api-key` to a host that nobody named.
 
 use super::{ModelError, sse};
+use crate::transcript::{JSON_DEPTH, json_depth};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
@@ -300,7 +301,7 @@ pub(super) fn arguments(raw: &str) -> (Value, Option<String>) {
         return (empty(), None);
     }
     match serde_json::from_str(raw) {
-        Ok(Value::Object(map)) => (Value::Object(map), None),
+        Ok(Value::Object(map)) if json_depth(raw) <= JSON_DEPTH => (Value::Object(map), None),
         _ => (empty(), Some(raw.to_owned())),
     }
 }
@@ -394,5 +395,8 @@ mod tests {
         assert_eq!(read(r#"{"a":"#), r#"{} Some("{\"a\":")"#);
         assert_eq!(read("[1]"), r#"{} Some("[1]")"#);
         assert_eq!(read("null"), r#"{} Some("null")"#);
+        // Deeper than what a stored message can be read with again.
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(110), "]".repeat(110));
+        assert!(read(&deep).starts_with("{} Some("), "{deep}");
     }
 }

@@ -71,12 +71,14 @@ async fn list_tools(
     let time = Duration::from_millis(runtime.limits().hook_ms);
     let never = CancellationToken::new();
     let guest = Guest { loaded, env: &env, context: &context, services, read_only: true, cancel: &never };
-    let listing = runtime.call(guest, time, async |store, instance, exports| {
-        exports.check_shapes(store, instance)?;
-        match &exports.tools {
-            Some(tools) => tools.load(&mut *store, instance)?.call_list_tools(store).await,
-            None => Ok(Vec::new()),
-        }
+    let listing = runtime.call(guest, time, |store, instance, exports| {
+        Box::pin(async move {
+            exports.check_shapes(store, instance)?;
+            match &exports.tools {
+                Some(tools) => tools.load(&mut *store, instance)?.call_list_tools(store).await,
+                None => Ok(Vec::new()),
+            }
+        })
     });
     let (definitions, _) = listing.await.map_err(|error| format!("asked for its tools, {error}"))?;
     if loaded.exports.tools.is_some() && definitions.is_empty() {

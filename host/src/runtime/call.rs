@@ -1,21 +1,22 @@
-//! One call into a component: a fresh store and instance on a thread of its own, under a clock kept outside.
+//! One call into a component: a fresh store and instance, on a thread of its own where it may block, under a clock kept
+//! outside.
 
 use super::{Exports, GuestEnv, GuestState, Loaded, Runtime, Services};
 use crate::context::CallContext;
+use futures::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
 
 /// How long after its time-out a thread may take to come back before it is given up: a few epoch ticks.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How long a call looks out for its answer before it sleeps: a few times what a small guest takes.
-const LOOK_OUT: Duration = Duration::from_micros(200);
 
 /// Bytes of a guest's standard error that are shown with its failure.
 const SHOWN: usize = 600;
@@ -66,13 +67,16 @@ pub struct CallStats {
     pub memory: usize,
 }
 
+/// What a call does with its instance.
+pub type Body<'a, R> = Pin<Box<dyn Future<Output = wasmtime::Result<R>> + Send + 'a>>;
+
 impl Runtime {
     /// Runs `body` with a fresh instance of the guest's component. The instance is dropped afterwards, whatever came of it.
     pub async fn call<R: Send + 'static>(
         self: &Arc<Self>,
         guest: Guest<'_>,
         time: Duration,
-        body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R> + Send + 'static,
+        body: impl for<'a> FnOnce(&'a mut Store<GuestState>, &'a Instance, &'a Exports) -> Body<'a, R> + Send + 'static,
     ) -> Result<(R, CallStats), CallError> {
         let started = Instant::now();
         let with_stats = |(value, memory)| (value, CallStats { duration: started.elapsed(), memory });
@@ -83,20 +87,50 @@ impl Runtime {
             permit = self.running.clone().acquire_owned() => permit,
         };
         let permit = permit.map_err(|_| CallError::Start("the host is shutting down".into()))?;
-        let (runtime, component, env) = (self.clone(), loaded.clone(), env.clone());
-        let (context, services, cancelled) = (context.clone(), services.clone(), cancel.clone());
+        let in_instance = in_fresh_instance(
+            self.clone(),
+            loaded.clone(),
+            env.clone(),
+            context.clone(),
+            services.clone(),
+            read_only,
+            body,
+        );
+        // A panic of a host function ends its call, and not the host.
+        let mut in_instance = Box::pin(AssertUnwindSafe(in_instance).catch_unwind());
+        // A guest with no folder cannot block its thread: each time slice ends at an epoch tick at the latest. So the
+        // first one runs right here, and most calls of small guests end in it. A call that runs beside others goes to a
+        // thread at once, so that they share the cores.
+        if env.preopens.is_empty() && self.running_calls() <= 1 {
+            if let Some(answer) = in_instance.as_mut().now_or_never() {
+                return answer.unwrap_or_else(|_| Err(host_panicked())).map(with_stats);
+            }
+        }
+        let answer = self.on_a_thread(in_instance, permit, time, cancel).await;
+        answer.map(with_stats)
+    }
+
+    /// Runs a guest to its end on a thread of its own, where it may block.
+    async fn on_a_thread<R: Send + 'static>(
+        &self,
+        guest: impl Future<Output = std::thread::Result<Result<R, CallError>>> + Send + Unpin + 'static,
+        permit: OwnedSemaphorePermit,
+        time: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<R, CallError> {
+        let cancelled = cancel.clone();
         let forgotten = Arc::new(AtomicBool::new(false));
         let was_given_up = forgotten.clone();
-        let (answered, mut answer) = oneshot::channel();
+        let (answered, answer) = oneshot::channel();
         let handle = Handle::current();
         let started_thread = self.workers.run(move || {
             let result = handle.block_on(async {
-                let guest = runtime.in_fresh_instance(&component, env, context, services, read_only, body);
                 tokio::select! {
                     biased;
                     () = cancelled.cancelled() => Err(CallError::Cancelled),
-                    answer = tokio::time::timeout(time, guest) => {
-                        answer.unwrap_or(Err(CallError::Timeout(time.as_millis() as u64)))
+                    answer = tokio::time::timeout(time, guest) => match answer {
+                        Ok(answer) => answer.unwrap_or_else(|_| Err(host_panicked())),
+                        Err(_) => Err(CallError::Timeout(time.as_millis() as u64)),
                     }
                 }
             });
@@ -108,18 +142,6 @@ impl Runtime {
             let _ = answered.send(result);
         });
         started_thread.map_err(|error| CallError::Start(format!("no thread to run it on: {error}")))?;
-        // A small guest answers before this task could be put to sleep and woken again. Only for a call that is alone:
-        // others of its step must get their threads first.
-        if self.running_calls() <= 1 {
-            let until = Instant::now() + LOOK_OUT;
-            while Instant::now() < until {
-                match answer.try_recv() {
-                    Ok(answer) => return answer.map(with_stats),
-                    Err(TryRecvError::Empty) => std::hint::spin_loop(),
-                    Err(TryRecvError::Closed) => return Err(host_panicked()),
-                }
-            }
-        }
         // The clock outside: a guest inside a blocking system call never yields to the one above.
         let given_up = async {
             tokio::select! {
@@ -128,7 +150,7 @@ impl Runtime {
             }
             tokio::time::sleep(GRACE).await;
         };
-        let answer = tokio::select! {
+        tokio::select! {
             answer = answer => answer.unwrap_or_else(|_| Err(host_panicked())),
             () = given_up => {
                 self.stuck.fetch_add(1, Ordering::Relaxed);
@@ -140,34 +162,33 @@ impl Runtime {
                     false => Err(CallError::Stuck(time.as_millis() as u64)),
                 }
             }
-        };
-        answer.map(with_stats)
-    }
-
-    async fn in_fresh_instance<R>(
-        &self,
-        component: &Loaded,
-        env: Arc<GuestEnv>,
-        context: CallContext,
-        services: Services,
-        read_only: bool,
-        body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports) -> wasmtime::Result<R>,
-    ) -> Result<(R, usize), CallError> {
-        let state = GuestState::new(env, context, services, read_only, &self.limits).map_err(CallError::Start)?;
-        let mut store = Store::new(&self.engine, state);
-        store.limiter(|state| &mut state.limiter);
-        store.set_hostcall_fuel(self.limits.host_call_bytes as usize);
-        // Each tick the guest yields, so that the clock and a cancel are seen.
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_async_yield_and_update(1);
-        let instance = match component.pre.instantiate_async(&mut store).await {
-            Ok(instance) => instance,
-            Err(error) => return Err(CallError::Start(explain(&error, store.data()))),
-        };
-        match body(&mut store, &instance, &component.exports).await {
-            Ok(value) => Ok((value, store.data().limiter.memory())),
-            Err(error) => Err(CallError::Trap(explain(&error, store.data()))),
         }
+    }
+}
+
+async fn in_fresh_instance<R>(
+    runtime: Arc<Runtime>,
+    component: Arc<Loaded>,
+    env: Arc<GuestEnv>,
+    context: CallContext,
+    services: Services,
+    read_only: bool,
+    body: impl for<'a> FnOnce(&'a mut Store<GuestState>, &'a Instance, &'a Exports) -> Body<'a, R>,
+) -> Result<(R, usize), CallError> {
+    let state = GuestState::new(env, context, services, read_only, &runtime.limits).map_err(CallError::Start)?;
+    let mut store = Store::new(&runtime.engine, state);
+    store.limiter(|state| &mut state.limiter);
+    store.set_hostcall_fuel(runtime.limits.host_call_bytes as usize);
+    // Each tick the guest yields, so that the clock and a cancel are seen.
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_async_yield_and_update(1);
+    let instance = match component.pre.instantiate_async(&mut store).await {
+        Ok(instance) => instance,
+        Err(error) => return Err(CallError::Start(explain(&error, store.data()))),
+    };
+    match body(&mut store, &instance, &component.exports).await {
+        Ok(value) => Ok((value, store.data().limiter.memory())),
+        Err(error) => Err(CallError::Trap(explain(&error, store.data()))),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The contract's functions as plain calls: words of the host in, words of the host out.
 
+use super::call::Body;
 use super::contract::astrarium::plugin::types as wit;
 use super::contract::exports::astrarium::plugin as exports;
 use super::{CallError, CallStats, Exports, Guest, GuestState, Runtime};
 use crate::context::{AgentKind, CallContext};
 use crate::event::EndReason;
 use crate::fold::Judgement;
-use crate::transcript::{Part, Usage};
+use crate::transcript::{Json, Part, Usage};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
@@ -54,9 +55,11 @@ impl Runtime {
     pub async fn call_tool(self: &Arc<Self>, guest: Guest<'_>, name: &str, input: &Value) -> Answer<ToolAnswer> {
         let (name, input) = (name.to_owned(), input.to_string());
         let time = Duration::from_millis(self.limits().tool_ms);
-        let answer = self.invoke(guest, time, async move |store, instance, exports, context| {
-            let tools = present(&exports.tools)?.load(&mut *store, instance)?;
-            tools.call_call_tool(store, &context, &name, &input).await
+        let answer = self.invoke(guest, time, move |store, instance, exports, context| {
+            Box::pin(async move {
+                let tools = present(&exports.tools)?.load(&mut *store, instance)?;
+                tools.call_call_tool(store, &context, &name, &input).await
+            })
         });
         let (answer, stats) = answer.await?;
         let answer = answer
@@ -90,8 +93,10 @@ impl Runtime {
             digest: target.1.to_owned(),
             extra: "{}".into(),
         };
-        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
-            present(&exports.pre_tool_use)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.pre_tool_use)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
         });
         use exports::pre_tool_use::PreToolUseDecision as Decision;
         let (answer, stats) = answer.await?;
@@ -99,7 +104,7 @@ impl Runtime {
             Decision::Proceed => Ok(Judgement::Proceed),
             Decision::Ask(reason) => Ok(Judgement::Ask(reason)),
             Decision::Block(reason) => Ok(Judgement::Block(reason)),
-            Decision::MutateInput(mutation) => match serde_json::from_str(&mutation.input) {
+            Decision::MutateInput(mutation) => match Json::parse(mutation.input).and_then(|json| json.to_value()) {
                 Ok(input) => Ok(Judgement::Mutate { input, context: mutation.additional_context }),
                 Err(error) => Err(format!("its new arguments are not JSON: {error}")),
             },
@@ -124,8 +129,10 @@ impl Runtime {
             duration_us: duration.as_micros() as u64,
             extra: "{}".into(),
         };
-        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
-            present(&exports.post_tool_use)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.post_tool_use)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
         });
         use exports::post_tool_use::PostToolUseDecision as Decision;
         let (answer, stats) = answer.await?;
@@ -149,8 +156,10 @@ impl Runtime {
     ) -> Answer<StartAnswer> {
         let model = model.to_owned();
         let event = exports::session_start::SessionStartEvent { resumed, model, open_tasks, extra: "{}".into() };
-        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
-            present(&exports.session_start)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.session_start)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
         });
         let (answer, stats) = answer.await?;
         let answer = answer
@@ -170,8 +179,10 @@ impl Runtime {
             messages: figures.messages,
             extra: "{}".into(),
         };
-        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
-            present(&exports.step_complete)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.step_complete)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
         });
         answer.await
     }
@@ -186,8 +197,10 @@ impl Runtime {
     ) -> Answer<()> {
         let reason = reason.as_str().to_owned();
         let event = exports::session_stop::SessionStopEvent { reason, steps, tool_calls, extra: "{}".into() };
-        let answer = self.invoke(guest, self.hook_time(), async move |store, instance, exports, context| {
-            present(&exports.session_stop)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.session_stop)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
         });
         answer.await
     }
@@ -200,13 +213,12 @@ impl Runtime {
         self: &Arc<Self>,
         guest: Guest<'_>,
         time: Duration,
-        body: impl AsyncFnOnce(&mut Store<GuestState>, &Instance, &Exports, wit::CallContext) -> wasmtime::Result<R>
+        body: impl for<'a> FnOnce(&'a mut Store<GuestState>, &'a Instance, &'a Exports, wit::CallContext) -> Body<'a, R>
         + Send
         + 'static,
     ) -> Result<(R, CallStats), CallError> {
         let context = context_to_wit(guest.context);
-        self.call(guest, time, async move |store, instance, exports| body(store, instance, exports, context).await)
-            .await
+        self.call(guest, time, move |store, instance, exports| body(store, instance, exports, context)).await
     }
 }
 
@@ -236,7 +248,7 @@ fn part_from_wit(part: wit::Part) -> Result<Part, String> {
     Ok(match part {
         wit::Part::Text(text) => Part::Text { text },
         wit::Part::Json(text) => Part::Json {
-            value: serde_json::from_str(&text)
+            value: Json::parse(text)
                 .map_err(|error| format!("the plugin answered with a json part that is not JSON: {error}"))?,
         },
         wit::Part::Image(image) => picture(image),
@@ -270,7 +282,7 @@ fn picture(image: wit::Image) -> Part {
 fn part_to_wit(part: &Part) -> wit::Part {
     match part {
         Part::Text { text } => wit::Part::Text(text.clone()),
-        Part::Json { value } => wit::Part::Json(value.to_string()),
+        Part::Json { value } => wit::Part::Json(value.as_str().to_owned()),
         Part::Image { media_type, data } => wit::Part::Image(wit::Image {
             media_type: media_type.clone(),
             data: BASE64.decode(data).unwrap_or_default(),

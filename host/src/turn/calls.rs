@@ -19,15 +19,13 @@ pub(super) async fn run_all(
     run: &Run<'_>,
     tally: &mut Tally,
 ) -> Result<StepFigures, Halt> {
-    let asked: Vec<(usize, Asked)> = reply
+    let asked: Vec<(usize, Asked<'_>)> = reply
         .content
         .iter()
         .enumerate()
         .filter_map(|(place, block)| match block {
             Block::ToolUse { id, name, input, malformed } => {
-                let asked =
-                    Asked { id: id.clone(), tool: name.clone(), input: input.clone(), malformed: malformed.clone() };
-                Some((place, asked))
+                Some((place, Asked { id, tool: name, input, malformed: malformed.as_deref() }))
             }
             _ => None,
         })
@@ -45,7 +43,7 @@ pub(super) async fn run_all(
             tally.refused += u32::from(finished.status == CallStatus::Refused);
             contexts.append(&mut texts);
             let is_error = finished.status != CallStatus::Ok;
-            results.push(Block::ToolResult { id: asked.id, parts: finished.parts, is_error });
+            results.push(Block::ToolResult { id: asked.id.to_owned(), parts: finished.parts, is_error });
         }
     }
     tally.tool_calls += figures.tool_calls;
@@ -57,42 +55,42 @@ pub(super) async fn run_all(
 }
 
 /// How many of the next calls may run together: a run of read-only ones, or a single other one.
-fn side_by_side(session: &Session, calls: &[(usize, Asked)]) -> usize {
+fn side_by_side(session: &Session, calls: &[(usize, Asked<'_>)]) -> usize {
     let snapshot = session.calls.registry.snapshot();
-    let read_only = |(_, asked): &&(usize, Asked)| snapshot.tool(&asked.tool).is_none_or(|(_, tool)| tool.read_only);
+    let read_only = |(_, asked): &&(usize, Asked<'_>)| snapshot.tool(asked.tool).is_none_or(|(_, tool)| tool.read_only);
     calls.iter().take_while(read_only).count().max(1)
 }
 
 /// Judges the calls one after another, then runs those that may run together. Each is on record before it runs, and
 /// again when it has ended.
-async fn run_batch(
+async fn run_batch<'a>(
     session: &Session,
     seq: u64,
-    batch: &[(usize, Asked)],
+    batch: &[(usize, Asked<'a>)],
     context: &CallContext,
     run: &Run<'_>,
-) -> Result<Vec<(Asked, Finished, Vec<String>)>, Halt> {
+) -> Result<Vec<(Asked<'a>, Finished, Vec<String>)>, Halt> {
     let mut prepared = Vec::with_capacity(batch.len());
-    for (place, asked) in batch {
-        let context = CallContext { call: asked.id.clone(), ..context.clone() };
-        let (tool, input) = (asked.tool.clone(), asked.input.clone());
-        (run.sink)(Event::CallStarted { id: asked.id.clone(), tool, input });
-        let ready = session.calls.prepare(asked.clone(), &context, run.cancel).await;
+    for &(place, asked) in batch {
+        let context = CallContext { call: asked.id.to_owned(), ..context.clone() };
+        let (tool, input) = (asked.tool.to_owned(), asked.input.clone());
+        (run.sink)(Event::CallStarted { id: asked.id.to_owned(), tool, input });
+        let ready = session.calls.prepare(asked, &context, run.cancel).await;
         let (plugin, digest, input) = match &ready {
-            Ok(ready) => (&ready.plugin, &ready.digest, &ready.input),
-            Err(finished) => (&finished.plugin, &finished.digest, &asked.input),
+            Ok(ready) => (&ready.plugin, &ready.digest, &*ready.input),
+            Err(finished) => (&finished.plugin, &finished.digest, asked.input),
         };
         let input = input.to_string();
-        session.store.begin_call(&session.id, seq, *place, &asked.id, &asked.tool, &input, plugin, digest)?;
-        prepared.push((*place, asked, context, ready));
+        session.store.begin_call(&session.id, seq, place, asked.id, asked.tool, &input, plugin, digest)?;
+        prepared.push((place, asked, context, ready));
     }
     let running = prepared.into_iter().map(|(place, asked, context, ready)| async move {
         let (finished, texts) = finish(session, ready, &context, run).await;
         let (status, duration) = (finished.status, finished.duration);
         session.store.end_call(&session.id, seq, place, status, &finished.parts, duration)?;
         (run.sink)(Event::CallFinished(Shown {
-            id: asked.id.clone(),
-            tool: asked.tool.clone(),
+            id: asked.id.to_owned(),
+            tool: asked.tool.to_owned(),
             plugin: finished.plugin.clone(),
             digest: finished.digest.clone(),
             status,
@@ -100,14 +98,14 @@ async fn run_batch(
             duration_us: duration.as_micros() as u64,
             output: text_of(&finished.parts),
         }));
-        Ok::<_, Halt>((asked.clone(), finished, texts))
+        Ok::<_, Halt>((asked, finished, texts))
     });
     join_all(running).await.into_iter().collect()
 }
 
 async fn finish(
     session: &Session,
-    ready: Result<Ready, Finished>,
+    ready: Result<Ready<'_>, Finished>,
     context: &CallContext,
     run: &Run<'_>,
 ) -> (Finished, Vec<String>) {

@@ -85,7 +85,7 @@ fn a_request_with_everything() {
                 "toolu_1",
                 vec![
                     Part::Text { text: "hello".to_owned() },
-                    Part::Json { value: json!({"lines": 1}) },
+                    Part::Json { value: json!({"lines": 1}).into() },
                     Part::Image { media_type: "image/png".to_owned(), data: "iVBO".to_owned() },
                     Part::File { path: "out.txt".to_owned(), note: None },
                 ],

@@ -145,7 +145,7 @@ fn results_stand_behind_the_calls_and_words_behind_the_results() {
             said(
                 Role::User,
                 vec![
-                    result("1", vec![part("hello"), Part::Json { value: json!([1]) }], false),
+                    result("1", vec![part("hello"), Part::Json { value: json!([1]).into() }], false),
                     result("2", vec![part("no JSON object")], true),
                 ],
             ),

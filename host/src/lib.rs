@@ -16,6 +16,7 @@ pub mod manifest;
 pub mod plain;
 pub mod prompt;
 pub mod stop;
+pub mod tokens;
 pub mod yaml;
 // Doors.
 pub mod capability;

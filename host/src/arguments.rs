@@ -1,12 +1,15 @@
 //! Tool arguments against a tool's schema: compiled once when a plugin loads, checked before each guest runs.
 
-use serde_json::Value;
+use crate::transcript::{JSON_DEPTH, Json, json_depth};
+use serde_json::{Map, Value};
 
 /// A tool's schema, ready to check arguments.
 #[derive(Debug)]
 pub struct Schema {
     /// The schema as the tool gave it.
     pub value: Value,
+    /// The same, its keys in order and nothing between them: equal schemas are equal bytes.
+    pub canonical: Json,
     validator: jsonschema::Validator,
 }
 
@@ -26,7 +29,11 @@ impl Schema {
         }
         let validator =
             jsonschema::validator_for(&value).map_err(|error| format!("its input schema is invalid: {error}"))?;
-        Ok(Self { value, validator })
+        if json_depth(text) > JSON_DEPTH {
+            return Err(format!("its input schema is nested deeper than {JSON_DEPTH}; make it flatter"));
+        }
+        let canonical = Json::from(in_order(&value));
+        Ok(Self { value, canonical, validator })
     }
 
     /// Whether arguments fit; the error names each mistake, its place and what the tool takes.
@@ -68,6 +75,20 @@ impl Schema {
     }
 }
 
+/// The value with the keys of every object in order.
+fn in_order(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            let sorted = sorted.into_iter().map(|(key, value)| (key.clone(), in_order(value)));
+            Value::Object(sorted.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(in_order).collect()),
+        other => other.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Schema;
@@ -98,5 +119,13 @@ mod tests {
                 r#"the arguments do not fit the tool's schema: 0 is less than the minimum of 1 (at /limit); Additional properties are not allowed ('file' was unexpected) (at the top); "path" is a required property (at the top); it takes path, limit?"#
             ]],
         );
+    }
+
+    #[test]
+    fn equal_schemas_are_equal_bytes_whatever_the_order_of_their_keys() {
+        let one = Schema::new(r#"{"type":"object","properties":{"b":{"type":"string"},"a":{}}}"#).unwrap();
+        let two = Schema::new(r#"{ "properties": {"a": {}, "b": {"type": "string"}}, "type": "object" }"#).unwrap();
+        assert_eq!(one.canonical, two.canonical);
+        assert_eq!(one.canonical.as_str(), r#"{"properties":{"a":{},"b":{"type":"string"}},"type":"object"}"#);
     }
 }

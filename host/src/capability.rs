@@ -8,6 +8,7 @@ mod kv;
 mod later;
 mod log;
 mod tasks;
+mod tools;
 
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types;

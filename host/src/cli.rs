@@ -7,11 +7,13 @@ mod chat;
 mod doctor;
 mod log;
 mod plugin;
+mod prompt;
 mod run;
 mod session;
 mod show;
 mod signals;
 mod tool;
+mod wishes;
 
 use crate::host::{Host, Options, make_home};
 use crate::model::ModelError;
@@ -83,6 +85,9 @@ enum Command {
     /// Sessions of this home
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// The prompt: what stands in it, what was cached, where two requests part
+    #[command(subcommand)]
+    Prompt(prompt::PromptCommand),
     /// Checks toolchain, config, plugins, model and database
     Doctor(doctor::DoctorArgs),
     /// Plays the demo: a scripted model, real plugins, real files
@@ -148,6 +153,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Plugin(command) => plugin::plugin(&host, &command),
         Command::Tool(command) => tool::tool(&host, &command).await,
         Command::Session(command) => session::session(&host, &command),
+        Command::Prompt(command) => prompt::prompt(&host, &command),
         Command::Doctor(args) => doctor::doctor(&host, &args).await,
     })
 }

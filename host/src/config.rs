@@ -6,6 +6,9 @@
 use crate::grant::Capabilities;
 use crate::limits::Limits;
 use crate::plugin::GrantRule;
+use crate::price::Price;
+use crate::prompt::{Segment, Stability, segments};
+use crate::request::CacheLife;
 use crate::yaml;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,16 @@ pub struct Config {
     pub max_steps: Option<u32>,
     /// Limit of an answer, in tokens.
     pub max_output_tokens: Option<u32>,
+    /// Who the agent is: the name of a persona, or a folder that holds `identity.md`.
+    pub persona: Option<String>,
+    /// The operator's part of the system prompt.
+    pub prompt: PromptConfig,
+    /// The model's window in tokens, where it is not the usual one.
+    pub context_window: Option<u64>,
+    /// How long a provider is asked to keep what it cached: `5m` or `1h`.
+    pub cache_life: CacheLife,
+    /// Prices by model, as `wire:name`.
+    pub prices: BTreeMap<String, Price>,
     /// Limits of guests.
     pub limits: Limits,
     /// What plugins may do.
@@ -34,6 +47,40 @@ pub struct Config {
     pub grants: Vec<GrantRule>,
     /// Settings of single plugins, by name.
     pub plugins: BTreeMap<String, PluginConfig>,
+}
+
+/// The operator's part of the system prompt. Each text is a segment of its own; a blank one is left out.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PromptConfig {
+    /// Tokens that the system prompt may take; what does not fit is dropped by rank and named.
+    pub tokens: Option<u64>,
+    /// In which words to answer, where the language alone does not say it.
+    pub language: String,
+    /// How to answer.
+    pub output_style: String,
+    /// A folder for passing notes.
+    pub scratchpad: String,
+    /// Notes on single models, by `wire:name`.
+    pub model_notes: BTreeMap<String, String>,
+}
+
+impl PromptConfig {
+    /// As segments, for this model.
+    pub fn notes(&self, model: &str) -> Vec<Segment> {
+        let model_note = self.model_notes.get(model).map(String::as_str).unwrap_or_default();
+        let notes = [
+            ("language", self.language.as_str()),
+            ("output-style", self.output_style.as_str()),
+            ("model-notes", model_note),
+            ("scratchpad", self.scratchpad.as_str()),
+        ];
+        let segments = notes.into_iter().enumerate().map(|(at, (name, text))| Segment {
+            source: "config (prompt:)".into(),
+            ..segments::own(name, segments::order::NOTES + at as i32, Stability::Session, 3, text.to_owned())
+        });
+        segments.collect()
+    }
 }
 
 /// Settings of one plugin.
@@ -81,6 +128,14 @@ impl Config {
         }
         if config.max_output_tokens == Some(0) {
             bail!("{}: max_output_tokens: must be at least 1", path.display());
+        }
+        for (key, value) in [("context_window", config.context_window), ("prompt: tokens", config.prompt.tokens)] {
+            if value.is_some_and(|tokens| tokens < 1_000) {
+                bail!("{}: {key}: is in tokens, and must be at least 1000", path.display());
+            }
+        }
+        for (model, price) in &config.prices {
+            price.check().map_err(|reason| anyhow!("{}: prices: {model}: {reason}", path.display()))?;
         }
         if let Some(other) = config.language.as_deref().filter(|language| !matches!(*language, "zh" | "en")) {
             bail!("{}: language: {other:?} is none of zh, en", path.display());

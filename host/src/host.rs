@@ -1,11 +1,14 @@
 //! The host, put together: folders, config, store, runtime, registry and model. The one place that knows all of them.
 
 use crate::config::{self, Config};
+use crate::epoch::Setup;
 use crate::event::{Event, Sink};
 use crate::model::select::{Choice, Endpoints};
 use crate::model::{Model, scripted::Scripted, select};
+use crate::persona;
 use crate::plugin::{PluginRoot, Registry, Settings};
 use crate::prompt::Language;
+use crate::prompt::effective::Wishes;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Session};
 use crate::store::{NewSession, Store};
@@ -63,6 +66,12 @@ impl Relay {
 
 /// Limit of an answer where the config says nothing, in tokens: long enough for a file, short of every model's own.
 const MAX_OUTPUT_TOKENS: u32 = 8_192;
+
+/// Tokens that the system prompt may take where the config says nothing: a tenth of the usual window.
+const PROMPT_TOKENS: u64 = 20_000;
+
+/// The usual window, in tokens.
+const WINDOW: u64 = 200_000;
 
 /// Answers where no model is named and no key is set.
 const NO_MODEL: &str = include_str!("../demo/no-model.yaml");
@@ -162,6 +171,12 @@ impl Host {
 
     /// Begins a session, or opens the one named.
     pub fn session(&self, which: Which<'_>, model: Arc<dyn Model>) -> Result<Session> {
+        self.session_with(which, model, Wishes::default())
+    }
+
+    /// The same, with what the command line wants of the prompt.
+    pub fn session_with(&self, which: Which<'_>, model: Arc<dyn Model>, wishes: Wishes) -> Result<Session> {
+        let setup = self.setup(wishes)?;
         let workspace = self.options.workspace.display().to_string();
         let id = match which {
             Which::Named(id) => self.store.session(id)?.id,
@@ -179,12 +194,28 @@ impl Host {
             store: self.store.clone(),
             registry: self.registry.clone(),
             model,
-            language: self.language(),
+            setup,
             workspace: self.options.workspace.clone(),
             max_output_tokens: self.config.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
             lock,
         };
         Ok(Session::open(parts, id)?)
+    }
+
+    /// What prompts are made of.
+    pub fn setup(&self, wishes: Wishes) -> Result<Setup> {
+        let roots = [self.options.home.join("personas"), self.options.share.join("personas")];
+        let name = self.config.persona.as_deref().unwrap_or(persona::DEFAULT);
+        let (choice, _) = self.choice();
+        let model = choice.name.unwrap_or_default();
+        Ok(Setup {
+            persona: persona::load(&roots, name, self.language())?,
+            notes: self.config.prompt.notes(&model),
+            wishes,
+            prompt_tokens: self.config.prompt.tokens.unwrap_or(PROMPT_TOKENS),
+            window: self.config.context_window.unwrap_or(WINDOW),
+            cache_life: self.config.cache_life,
+        })
     }
 
     /// The lock of a session. The system lets go of it when the process ends, however that is.

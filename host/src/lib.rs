@@ -8,12 +8,15 @@ pub mod context;
 pub mod event;
 pub mod grant;
 pub mod limits;
+pub mod request;
 pub mod transcript;
 // Judgement.
 pub mod arguments;
+pub mod catalogue;
 pub mod fold;
 pub mod manifest;
 pub mod plain;
+pub mod price;
 pub mod prompt;
 pub mod stop;
 pub mod tokens;
@@ -21,10 +24,13 @@ pub mod yaml;
 // Doors.
 pub mod capability;
 pub mod model;
+pub mod persona;
 pub mod plugin;
 pub mod runtime;
 pub mod store;
+pub mod surroundings;
 // Conductor.
+pub mod epoch;
 pub mod hooks;
 pub mod session;
 pub mod tool_call;

@@ -25,6 +25,9 @@ pub struct Manifest {
     /// Place of its hooks among those of other plugins, lower first; equal ones by name.
     #[serde(default = "default_order")]
     pub order: i32,
+    /// Whether its tools are left out of the request's schemas and found by `tool_search` only.
+    #[serde(default)]
+    pub deferred: bool,
     /// What it asks the operator for.
     #[serde(default)]
     pub requests: Capabilities,

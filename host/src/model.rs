@@ -3,10 +3,9 @@
 //! A wire translates [`Request`] into a vendor's shape and the vendor's stream into [`ModelEvent`]s and one [`Reply`].
 //! It does not retry, keeps no conversation and runs no tool. Dropping the future of [`Model::ask`] cancels the request.
 
-use crate::transcript::{Message, Reply};
+pub use crate::request::{Breakpoint, CacheLife, Request, ToolChoice, ToolSpec};
+use crate::transcript::Reply;
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub mod anthropic;
 mod merge;
@@ -15,55 +14,6 @@ pub mod scripted;
 pub mod select;
 mod sse;
 pub mod wire;
-
-/// A tool as the model sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolSpec {
-    /// Tool name.
-    pub name: String,
-    /// Whole description.
-    pub description: String,
-    /// JSON Schema of the arguments.
-    pub input_schema: Value,
-}
-
-/// Whether the model may call tools in this answer. The tools stay in the request either way, since taking them out
-/// would change its cached prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ToolChoice {
-    /// As the model likes.
-    Auto,
-    /// No calls: an answer in words.
-    None,
-}
-
-/// A place where the provider may end a cached prefix (Anthropic: `cache_control`). At most four a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Breakpoint {
-    /// After the last tool.
-    Tools,
-    /// After the system segment of this index.
-    System(usize),
-    /// After the last block of the message of this index.
-    Message(usize),
-}
-
-/// One question to a model, in render order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Request {
-    /// Tools, in the catalogue's order.
-    pub tools: Vec<ToolSpec>,
-    /// System prompt, one text a segment; the wire joins them by a blank line or sends a block each. May be empty.
-    pub system: Vec<String>,
-    /// The conversation; begins with a user message, alternates once merged, and has no orphans.
-    pub messages: Vec<Message>,
-    /// Whether tools may be called.
-    pub tool_choice: ToolChoice,
-    /// Limit of the answer, in tokens.
-    pub max_output_tokens: u32,
-    /// Where cached prefixes end.
-    pub breakpoints: Vec<Breakpoint>,
-}
 
 /// What a model says while it answers. The whole [`Reply`] follows from [`Model::ask`].
 #[derive(Debug, Clone, PartialEq)]

@@ -12,5 +12,5 @@ mod snapshot;
 mod watch;
 
 pub use registry::{GrantRule, PluginRoot, Registry, Settings};
-pub use snapshot::{Plugin, Snapshot, State, Status, Tool};
+pub use snapshot::{Plugin, Snapshot, State, Status, Tool, Uses};
 pub use watch::{Guard as WatchGuard, watch};

@@ -4,16 +4,21 @@
 //! transcript that was cut off between a call and its result, so that every call has exactly one.
 
 use crate::context::{AgentKind, CallContext};
+use crate::epoch::{Epoch, Setup};
 use crate::hooks::Hooks;
-use crate::model::{Model, ToolSpec};
+use crate::model::Model;
 use crate::plugin::Registry;
-use crate::prompt::{self, Language, TaskLine, ToolLine};
+use crate::prompt::tasks::{self, TaskLine};
+use crate::prompt::{Language, Texts};
+use crate::runtime::Desk;
 use crate::store::{Store, StoreError, Task, TaskStatus};
 use crate::tool_call::Calls;
 use crate::transcript::{Block, Message, Origin, Part, Role, Usage};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+mod asking;
 
 /// What a session works with.
 pub struct Parts {
@@ -23,8 +28,8 @@ pub struct Parts {
     pub registry: Arc<Registry>,
     /// Who answers.
     pub model: Arc<dyn Model>,
-    /// Language of our own texts.
-    pub language: Language,
+    /// What its prompts are made of.
+    pub setup: Setup,
     /// Where it works.
     pub workspace: PathBuf,
     /// Limit of an answer, in tokens.
@@ -45,12 +50,8 @@ pub struct Session {
     pub hooks: Arc<Hooks>,
     /// Runs its calls.
     pub calls: Calls,
-    /// The catalogue, frozen when the session was opened: its bytes are the front of every request.
-    pub tools: Vec<ToolSpec>,
-    /// The system prompt, frozen likewise.
-    pub system: Vec<String>,
-    /// Language of our own texts.
-    pub language: Language,
+    /// What its prompts are made of.
+    pub setup: Setup,
     /// Limit of an answer, in tokens.
     pub max_output_tokens: u32,
     /// Whether it goes on from an earlier run.
@@ -58,46 +59,37 @@ pub struct Session {
     /// Whether its start has been announced to the hooks in this process.
     pub begun: bool,
     workspace: PathBuf,
-    messages: Vec<Message>,
+    messages: Vec<Arc<Message>>,
+    /// What stands in front of the requests; none until the first one, and after an epoch was ended.
+    epoch: Option<Epoch>,
+    /// Why the next epoch will begin.
+    next_epoch: &'static str,
+    /// The last request that was answered, to compare the next one with.
+    sent: Option<asking::Sent>,
     _lock: File,
 }
 
 impl Session {
     /// Opens the session `id`, new or old.
     pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
-        let Parts { store, registry, model, language, workspace, max_output_tokens, lock } = parts;
-        let messages = store.messages(&id)?;
-        let snapshot = registry.snapshot();
-        let catalogue: Vec<_> = snapshot.tools().map(|(_, tool)| tool).collect();
-        let tools = catalogue.iter().map(|tool| ToolSpec {
-            name: tool.name.clone(),
-            description: tool.description.clone(),
-            input_schema: tool.schema.value.clone(),
-        });
-        let lines: Vec<ToolLine<'_>> = catalogue
-            .iter()
-            .map(|tool| ToolLine { name: &tool.name, summary: tool.summary.as_deref(), description: &tool.description })
-            .collect();
-        let mut segments = prompt::built_in(language, &lines);
-        let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-        segments.push(prompt::environment(language, &platform, &workspace.display().to_string()));
-        let system = prompt::assemble(segments).into_iter().map(|segment| segment.text);
-        let services = registry.services().clone();
-        let calls = Calls::new(registry, services);
+        let Parts { store, registry, model, setup, workspace, max_output_tokens, lock } = parts;
+        let messages: Vec<Arc<Message>> = store.messages(&id)?.into_iter().map(Arc::new).collect();
+        let calls = Calls::new(registry, Desk::default());
         let mut session = Self {
             id,
             store,
             model,
             hooks: calls.hooks.clone(),
             calls,
-            tools: tools.collect(),
-            system: system.collect(),
-            language,
+            setup,
             max_output_tokens,
             resumed: !messages.is_empty(),
             begun: false,
             workspace,
+            next_epoch: if messages.is_empty() { "start" } else { "resume" },
             messages,
+            epoch: None,
+            sent: None,
             _lock: lock,
         };
         session.mend()?;
@@ -105,14 +97,24 @@ impl Session {
     }
 
     /// The conversation.
-    pub fn messages(&self) -> &[Message] {
+    pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
+    }
+
+    /// What the host says to the model.
+    pub fn texts(&self) -> &Texts {
+        &self.setup.persona.texts
+    }
+
+    /// Language of our own texts.
+    pub fn language(&self) -> Language {
+        self.texts().language()
     }
 
     /// Puts a message on record, then into the conversation; answers with its place.
     pub fn append(&mut self, message: Message, usage: Option<Usage>) -> Result<u64, StoreError> {
         let seq = self.store.append(&self.id, &message, usage)?;
-        self.messages.push(message);
+        self.messages.push(Arc::new(message));
         Ok(seq)
     }
 
@@ -123,10 +125,7 @@ impl Session {
             call: String::new(),
             step,
             agent: AgentKind::Main,
-            language: match self.language {
-                Language::Zh => "zh".into(),
-                Language::En => "en".into(),
-            },
+            language: self.language().tag().into(),
             workspace: self.workspace.clone(),
         }
     }
@@ -154,7 +153,7 @@ impl Session {
                 assignee: task.assignee.as_deref(),
             })
             .collect();
-        Ok(prompt::task_recovery(self.language, &lines))
+        Ok(tasks::recovery(self.texts(), &lines))
     }
 
     /// A run that was cut off leaves calls without results. Those that had ended get what is on record; the others are

@@ -4,12 +4,14 @@
 //! act happens only after the last one is on record. Messages are appended and never changed or removed.
 
 mod calls;
+mod epochs;
 mod kv;
 mod schema;
 mod sessions;
 mod tasks;
 
 pub use calls::CallRecord;
+pub use epochs::{EpochRecord, RequestRecord};
 pub use kv::{KvScope, Quota};
 pub use sessions::{NewSession, Session};
 pub use tasks::{Task, TaskStatus, check_tasks};

@@ -11,7 +11,7 @@ mod scan;
 pub use gauge::Gauge;
 pub use scan::{Counter, Tokenizer};
 
-use crate::transcript::{Block, Message, Part};
+use crate::transcript::{Block, Json, Message, Part};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io;
@@ -63,7 +63,7 @@ pub fn part(part: &Part, tokenizer: Tokenizer) -> u64 {
     let mut counter = Counter::new(tokenizer);
     match part {
         Part::Text { text } => counter.feed(text),
-        Part::Json { value } => feed_json(&mut counter, value),
+        Part::Json { value } => counter.feed(value.as_str()),
         Part::Image { data, .. } => return image::tokens(data, tokenizer),
         Part::File { path, note } => {
             // As `Part::as_text` writes it; writing to a counter cannot fail.
@@ -74,12 +74,12 @@ pub fn part(part: &Part, tokenizer: Tokenizer) -> u64 {
 }
 
 /// Tokens of a tool in the catalogue: its name, description and schema.
-pub fn tool(name: &str, description: &str, schema: &Value, tokenizer: Tokenizer) -> u64 {
+pub fn tool(name: &str, description: &str, schema: &Json, tokenizer: Tokenizer) -> u64 {
     let mut counter = Counter::new(tokenizer);
     counter.feed(name);
     counter.feed("\n");
     counter.feed(description);
-    feed_json(&mut counter, schema);
+    counter.feed(schema.as_str());
     TOOL + counter.tokens()
 }
 

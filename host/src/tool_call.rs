@@ -3,14 +3,15 @@
 //! Whatever goes wrong on the way becomes a result that the model can read; a call always has exactly one. Hooks of
 //! side-by-side calls run before any of them in call order ([`Calls::prepare`]), then the calls run ([`Calls::run`]).
 
+use crate::catalogue;
 use crate::context::CallContext;
 use crate::hooks::{Hooks, Judged, Moment};
 use crate::plugin::{Plugin, Registry, Snapshot, State};
-use crate::runtime::{CallError, Guest, GuestEnv, Loaded, Services, ToolAnswer};
+use crate::runtime::{CallError, Desk, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::{CallStatus, Part};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -73,9 +74,29 @@ pub struct Calls {
     pub services: Services,
 }
 
+/// The call that is meant: `call_tool` is an address and no tool, so hooks, rules, schema and record see what it names
+/// (DESIGN 6). The error says how to write one.
+pub fn addressed<'a>(asked: Asked<'a>) -> Result<Asked<'a>, String> {
+    if asked.tool != catalogue::CALL_TOOL {
+        return Ok(asked);
+    }
+    static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
+    let name = asked.input.get("name").and_then(Value::as_str).unwrap_or_default();
+    let input = asked.input.get("input").unwrap_or(&EMPTY);
+    match (name, input) {
+        _ if asked.malformed.is_some() => Ok(asked),
+        ("", _) => Err("name the tool: {\"name\": \"TOOL\", \"input\": {…}}; tool_search finds tools".into()),
+        (catalogue::CALL_TOOL, _) => Err("call_tool cannot call itself; name the tool that you mean".into()),
+        (_, Value::Object(_)) => Ok(Asked { tool: name, input, ..asked }),
+        _ => Err(format!("input must be a JSON object with the arguments of {name}")),
+    }
+}
+
 impl Calls {
-    /// Calls and hooks of one session, whose guests work with `services`.
-    pub fn new(registry: Arc<Registry>, services: Services) -> Self {
+    /// Calls and hooks of one session, whose guests find on the desk what the session has.
+    pub fn new(registry: Arc<Registry>, mut desk: Desk) -> Self {
+        desk.registry = Some(registry.clone());
+        let services = Services { desk: Arc::new(desk), ..registry.services().clone() };
         let hooks = Arc::new(Hooks::new(registry.clone(), services.clone()));
         Self { registry, hooks, services }
     }
@@ -90,6 +111,7 @@ impl Calls {
         if cancel.is_cancelled() {
             return Err(failed("the user cancelled before this call ran; it has not taken effect", None));
         }
+        let asked = addressed(asked).map_err(|reason| failed(&reason, None))?;
         let snapshot = self.registry.snapshot();
         let Some((plugin, tool)) = snapshot.tool(asked.tool) else {
             return Err(failed(&unknown(&snapshot, asked.tool), None));

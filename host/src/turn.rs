@@ -7,13 +7,15 @@
 use crate::context::CallContext;
 use crate::event::{EndReason, Event, Outcome, Sink};
 use crate::hooks::Hooks;
-use crate::model::{Breakpoint, ModelEvent, Request, ToolChoice};
+use crate::model::{ModelEvent, ToolChoice};
 use crate::prompt;
+use crate::prompt::nudge::{self, Nudge};
 use crate::runtime::StepFigures;
 use crate::session::Session;
 use crate::stop::{self, Next};
 use crate::store::StoreError;
 use crate::transcript::{Block, Message, Origin, Reply, Role, StopReason, Usage, text_of};
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +34,8 @@ pub struct Run<'a> {
 /// What a turn has done so far.
 #[derive(Default)]
 struct Tally {
+    watch: nudge::Watch,
+    tasks_written: u64,
     steps: u32,
     tool_calls: u32,
     refused: u32,
@@ -88,6 +92,7 @@ async fn steps(
     tally: &mut Tally,
 ) -> Result<(EndReason, String), Halt> {
     begin(session, question, run).await?;
+    tally.tasks_written = session.store.tasks_written(&session.id)?;
     loop {
         tally.steps += 1;
         let context = session.context(tally.steps);
@@ -95,7 +100,13 @@ async fn steps(
         let seq = record(session, &reply)?;
         let next = stop::next(&reply.content, &reply.stop, tally.steps, run.max_steps);
         let figures = match next {
-            Next::RunCalls | Next::LastWord => calls::run_all(session, seq, &reply, &context, run, tally).await?,
+            Next::RunCalls | Next::LastWord => {
+                let figures = calls::run_all(session, seq, &reply, &context, run, tally).await?;
+                if next == Next::RunCalls {
+                    nudge(session, tally)?;
+                }
+                figures
+            }
             Next::GoOn | Next::Done => StepFigures::default(),
         };
         finish_step(session, &context, run, figures, reply.usage, tally.steps).await;
@@ -113,6 +124,38 @@ async fn steps(
             return Err(Halt::Cancelled);
         }
     }
+}
+
+/// Speaks up when the task list is left alone or the steps bring nothing new; each once (SPEC 1.15).
+fn nudge(session: &mut Session, tally: &mut Tally) -> Result<(), Halt> {
+    let written = session.store.tasks_written(&session.id)?;
+    let last = session.messages().iter().rev().find(|message| message.origin == Origin::Tools);
+    let results = last.into_iter().flat_map(|message| &message.content);
+    let results = results.filter_map(|block| match block {
+        Block::ToolResult { parts, .. } => {
+            let mut hasher = std::hash::DefaultHasher::new();
+            parts.iter().for_each(|part| part.as_text().hash(&mut hasher));
+            Some(hasher.finish())
+        }
+        _ => None,
+    });
+    let step = nudge::Step {
+        tasks_touched: written != tally.tasks_written,
+        open_tasks: session.open_tasks()?,
+        results: results.collect(),
+    };
+    tally.tasks_written = written;
+    for nudge in tally.watch.step(&step) {
+        let text = match nudge {
+            Nudge::TasksUntouched { steps, open } => {
+                let (steps, open) = (steps.to_string(), open.to_string());
+                session.texts().fill("tasks-untouched", &[("steps", &steps), ("open", &open)])
+            }
+            Nudge::NothingNew => session.texts().get("nothing-new").to_owned(),
+        };
+        session.append(Message::host(prompt::reminder(&text)), None)?;
+    }
+    Ok(())
 }
 
 /// What the user should know of an answer that ended otherwise than by its end.
@@ -150,15 +193,11 @@ async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(
 }
 
 /// Asks the model, and shows what streams in.
-async fn ask(session: &Session, choice: ToolChoice, run: &Run<'_>, tally: &mut Tally) -> Result<Reply, Halt> {
-    let request = Request {
-        tools: session.tools.clone(),
-        system: session.system.clone(),
-        messages: session.messages().to_vec(),
-        tool_choice: choice,
-        max_output_tokens: session.max_output_tokens,
-        breakpoints: breakpoints(session),
-    };
+async fn ask(session: &mut Session, choice: ToolChoice, run: &Run<'_>, tally: &mut Tally) -> Result<Reply, Halt> {
+    for news in session.news()? {
+        session.append(Message::host(news), None)?;
+    }
+    let (request, account) = session.request(choice)?;
     let mut on_event = |event: ModelEvent| match event {
         ModelEvent::Text(text) => (run.sink)(Event::Text { text }),
         ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
@@ -168,23 +207,9 @@ async fn ask(session: &Session, choice: ToolChoice, run: &Run<'_>, tally: &mut T
         reply = session.model.ask(&request, &mut on_event) => reply.map_err(|error| Halt::Failed(error.to_string()))?,
         () = run.cancel.cancelled() => return Err(Halt::Cancelled),
     };
+    session.record_request(account, &reply, tally.steps)?;
     tally.usage = tally.usage.plus(reply.usage);
     Ok(reply)
-}
-
-/// Ends of prefixes that the next request shares: tools, system, and the conversation so far.
-fn breakpoints(session: &Session) -> Vec<Breakpoint> {
-    let mut marks = Vec::new();
-    if !session.tools.is_empty() {
-        marks.push(Breakpoint::Tools);
-    }
-    if let Some(last) = session.system.len().checked_sub(1) {
-        marks.push(Breakpoint::System(last));
-    }
-    if let Some(last) = session.messages().len().checked_sub(1) {
-        marks.push(Breakpoint::Message(last));
-    }
-    marks
 }
 
 fn record(session: &mut Session, reply: &Reply) -> Result<u64, Halt> {
@@ -219,12 +244,14 @@ async fn last_word(session: &mut Session, run: &Run<'_>, tally: &mut Tally) -> R
     (run.sink)(Event::Notice {
         text: format!("the step limit of {} is reached; the model is asked for its answer", run.max_steps),
     });
-    session.append(Message::host(prompt::step_limit_nudge(session.language, run.max_steps)), None)?;
+    let steps = run.max_steps.to_string();
+    let said = session.texts().fill("step-limit", &[("steps", &steps)]);
+    let note = session.texts().fill("step-limit-note", &[("steps", &steps)]);
+    session.append(Message::host(prompt::reminder(&said)), None)?;
     let mut reply = ask(session, ToolChoice::None, run, tally).await?;
     // A model that calls tools all the same gets no results any more, so its calls must not stand in the transcript.
     reply.content.retain(|block| !matches!(block, Block::ToolUse { .. }));
     let text = text_of(&reply.content);
-    let note = format!("[The step limit of {} was reached.]", run.max_steps);
     let break_first = if text.trim().is_empty() || text.ends_with('\n') { "" } else { "\n\n" };
     (run.sink)(Event::Text { text: format!("{break_first}{note}\n") });
     if text.trim().is_empty() {

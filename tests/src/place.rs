@@ -6,6 +6,7 @@ use astrarium::context::{AgentKind, CallContext};
 use astrarium::event::{Event, Outcome};
 use astrarium::host::{Host, Options, Which};
 use astrarium::model::scripted::Scripted;
+use astrarium::runtime::Desk;
 use astrarium::session::Session;
 use astrarium::tool_call::{Asked, Calls, Finished};
 use astrarium::turn::{self, Run};
@@ -253,7 +254,7 @@ pub async fn ask(
 
 /// Calls a tool as the loop does, without a session.
 pub async fn call(host: &Host, tool: &str, input: impl Borrow<Value>, cancel: &CancellationToken) -> Finished {
-    let calls = Calls::new(host.registry.clone(), host.registry.services().clone());
+    let calls = Calls::new(host.registry.clone(), Desk::default());
     let context = CallContext {
         session: String::new(),
         call: "c".into(),

@@ -84,7 +84,8 @@ async fn run(folder: &Path) -> String {
     }
     writeln!(text, "answer: {}", outcome.answer).unwrap();
     let stored = host.store.messages(&session.id).unwrap();
-    assert_eq!(stored, session.messages(), "{folder:?}: what is on record is what the model saw");
+    let seen: Vec<_> = session.messages().iter().map(|message| (**message).clone()).collect();
+    assert_eq!(stored, seen, "{folder:?}: what is on record is what the model saw");
     text.replace(&host.options.workspace.display().to_string(), "WORKSPACE").replace(&session.id, "SESSION")
 }
 

@@ -3,7 +3,7 @@
 
 use astrarium::model::select::{Endpoints, open};
 use astrarium::model::wire::{Key, Limits};
-use astrarium::model::{Breakpoint, Model, ModelError, ModelEvent, Request, ToolChoice, ToolSpec};
+use astrarium::model::{Breakpoint, CacheLife, Model, ModelError, ModelEvent, Request, ToolChoice, ToolSpec};
 use astrarium::transcript::{Block, Message, Origin, Part, Reply, Role, StopReason, Usage};
 use astrarium_tests::strict::{self, Form, Piece, Plan, Said, Strict, Wire};
 use serde_json::json;
@@ -33,18 +33,20 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: "Says something.".to_owned(),
-        input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+        input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
+            .into(),
     }
 }
 
 fn request(messages: Vec<Message>) -> Request {
     Request {
-        tools: vec![tool("get_weather"), tool("get_time")],
-        system: vec!["You are a test.".to_owned(), "Be brief.".to_owned()],
-        messages,
+        tools: [tool("get_weather"), tool("get_time")].into(),
+        system: ["You are a test.".to_owned(), "Be brief.".to_owned()].into(),
+        messages: messages.into_iter().map(Into::into).collect(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: 500,
         breakpoints: vec![Breakpoint::Tools, Breakpoint::System(1), Breakpoint::Message(0)],
+        cache_life: CacheLife::default(),
     }
 }
 
@@ -131,8 +133,8 @@ async fn a_conversation_with_tools_and_reasoning_goes_round() {
         let reply = reply.unwrap();
         assert_everything(wire, &events, &reply);
 
-        request.messages.push(answered(&reply));
-        request.messages.push(Message {
+        request.messages.push(answered(&reply).into());
+        request.messages.push(Arc::new(Message {
             role: Role::User,
             origin: Origin::Tools,
             content: vec![
@@ -147,8 +149,8 @@ async fn a_conversation_with_tools_and_reasoning_goes_round() {
                 result("toolu_02", vec![Part::Text { text: "the arguments are no JSON object".to_owned() }], true),
                 result("toolu_03", vec![], false),
             ],
-        });
-        request.messages.push(Message::host("<system-reminder>be brief</system-reminder>"));
+        }));
+        request.messages.push(Message::host("<system-reminder>be brief</system-reminder>").into());
         request.tool_choice = ToolChoice::None;
         let (_, reply) = ask(&*model, &request).await;
         let reply = reply.unwrap();
@@ -479,14 +481,14 @@ async fn aimock_understands_both_wires_and_they_understand_it() {
         assert_eq!((tool.as_str(), input, malformed), ("get_weather", &json!({"city": "Zürich"}), &None));
 
         let results = vec![result(id, vec![Part::Text { text: "21".to_owned() }], false)];
-        request.messages.push(answered(&reply));
-        request.messages.push(Message { role: Role::User, origin: Origin::Tools, content: results });
+        request.messages.push(answered(&reply).into());
+        request.messages.push(Message { role: Role::User, origin: Origin::Tools, content: results }.into());
         let (_, reply) = ask(&*model, &request).await;
         let reply = reply.unwrap();
         assert_eq!(reply.content, [Block::Text { text: "It is 21 °C in Zürich. 晴れ".to_owned() }], "{name}");
         assert_eq!(reply.stop, StopReason::EndTurn, "{name}");
 
-        request.messages = vec![Message::user("too fast")];
+        request.messages = vec![Message::user("too fast").into()];
         let (_, reply) = ask(&*model, &request).await;
         let error = reply.expect_err("a fixture says so");
         assert!(matches!(error, ModelError::Status { status: 429, .. }), "{name}: {error:?}");

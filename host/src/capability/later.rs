@@ -3,7 +3,7 @@
 
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::contract::astrarium::host::{agents, context, http, memory, process, skills, tools};
+use crate::runtime::contract::astrarium::host::{agents, context, http, memory, process, skills};
 
 fn later<T>(interface: &str) -> Result<T, Error> {
     Err(Error::Denied(format!(
@@ -97,11 +97,5 @@ impl agents::Host for GuestState {
 
     async fn teammates(&mut self) -> Result<String, Error> {
         later("agents")
-    }
-}
-
-impl tools::Host for GuestState {
-    async fn search(&mut self, _: String, _: u32) -> Result<Vec<tools::Entry>, Error> {
-        later("tools")
     }
 }

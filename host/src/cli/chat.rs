@@ -26,10 +26,11 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     super::plugin::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
+    let wishes = args.session.prompt.wishes(false)?;
     let mut session = match args.session.which("") {
         // A new one begins with its first question, which is its title.
         Which::New { .. } => None,
-        which => Some(host.session(which, model.clone())?),
+        which => Some(host.session_with(which, model.clone(), wishes.clone())?),
     };
     let history = host.options.home.join("history.txt");
     let mut editor = DefaultEditor::new().context("the line editor does not start; use `astrarium run` instead")?;
@@ -81,7 +82,7 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
         }
         let session = match &mut session {
             Some(session) => session,
-            none => none.insert(host.session(Which::New { title: prompt }, model.clone())?),
+            none => none.insert(host.session_with(Which::New { title: prompt }, model.clone(), wishes.clone())?),
         };
         let outcome = answer(host, session, prompt, args.session.max_steps(host), Output::Text).await;
         if outcome.reason == EndReason::Cancelled {

@@ -1,6 +1,7 @@
 //! `run` and the demo: one prompt, one answer.
 
 use super::show::{Output, Printer, note_line, notice};
+use super::wishes::PromptArgs;
 use super::{Exit, signals, usage};
 use crate::event::{EndReason, Outcome};
 use crate::host::{Host, Options, Which};
@@ -39,6 +40,8 @@ pub(super) struct SessionArgs {
     /// Steps the turn may take before it has to answer [default: the config's, or 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
+    #[command(flatten)]
+    pub(super) prompt: PromptArgs,
 }
 
 impl SessionArgs {
@@ -73,7 +76,7 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
     super::plugin::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
-    let mut session = host.session(args.session.which(&prompt), model)?;
+    let mut session = host.session_with(args.session.which(&prompt), model, args.session.prompt.wishes(true)?)?;
     let _watching = watch(host, |line| note_line(&notice(&line)));
     let outcome = answer(host, &mut session, &prompt, args.session.max_steps(host), args.output).await;
     if outcome.reason == EndReason::Cancelled {

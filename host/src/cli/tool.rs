@@ -6,6 +6,7 @@ use crate::context::{AgentKind, CallContext};
 use crate::host::Host;
 use crate::plain;
 use crate::prompt::Language;
+use crate::runtime::Desk;
 use crate::tool_call::{Asked, Calls, text_of};
 use crate::transcript::CallStatus;
 use anyhow::Result;
@@ -71,7 +72,8 @@ fn list(host: &Host, json: bool) -> Result<()> {
         return Ok(());
     }
     for (plugin, tool) in snapshot.tools() {
-        let summary = tool.summary.clone().unwrap_or_else(|| crate::prompt::first_sentence(&tool.description));
+        let summary =
+            tool.summary.clone().unwrap_or_else(|| crate::prompt::segments::first_sentence(&tool.description));
         let summary = plain::one_line(&summary, usize::MAX);
         let state = super::plugin::word(plugin.state);
         print_line(&format!("{:<20} {:<12} {state:<9} {summary}", tool.name, plugin.name));
@@ -99,7 +101,7 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
         language: if host.language() == Language::Zh { "zh".into() } else { "en".into() },
         workspace: host.options.workspace.clone(),
     };
-    let calls = Calls::new(host.registry.clone(), host.registry.services().clone());
+    let calls = Calls::new(host.registry.clone(), Desk::default());
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
     let asked = Asked { id: &context.call, tool: name, input: &input, malformed: None };

@@ -5,6 +5,7 @@
 //! (both vendors want the answer to a call directly after it).
 
 use crate::transcript::{Block, Message, Role};
+use std::sync::Arc;
 
 /// Blocks of one role that were said in a row.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(super) struct Placed<'a> {
 
 /// `messages` without the blocks that `keep` refuses and without messages that are left with reasoning only (a model
 /// that was cut off while it thought; Anthropic refuses such a message), neighbours of one role merged.
-pub(super) fn merge(messages: &[Message], keep: impl Fn(&Block) -> bool) -> Vec<Turn<'_>> {
+pub(super) fn merge(messages: &[Arc<Message>], keep: impl Fn(&Block) -> bool) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let blocks: Vec<Placed<'_>> =
@@ -69,7 +70,8 @@ mod tests {
 
     #[track_caller]
     fn check(messages: &[Message], expected: Expect) {
-        let turns = merge(messages, |block| !matches!(block, Block::Text { text } if text.is_empty()));
+        let messages: Vec<Arc<Message>> = messages.iter().cloned().map(Arc::new).collect();
+        let turns = merge(&messages, |block| !matches!(block, Block::Text { text } if text.is_empty()));
         let lines: Vec<String> = turns
             .iter()
             .map(|turn| {

@@ -236,7 +236,13 @@ async fn stream(
 
 /// What the user's side said since the model's last answer: words and results, a line each.
 fn last_said(request: &Request) -> String {
-    let last: Vec<&Message> = request.messages.iter().rev().take_while(|message| message.role == Role::User).collect();
+    let last: Vec<&Message> = request
+        .messages
+        .iter()
+        .rev()
+        .map(|message| &**message)
+        .take_while(|message| message.role == Role::User)
+        .collect();
     let blocks = last.iter().rev().flat_map(|message| &message.content);
     let texts: Vec<String> = blocks
         .flat_map(|block| match block {
@@ -259,8 +265,9 @@ fn excerpt(text: &str) -> String {
 /// Tokens as a rule of thumb has them, four bytes each; nothing is ever read from a cache.
 fn estimate(request: &Request, content: &[Block]) -> Usage {
     let tokens = |json: serde_json::Result<String>| json.map_or(0, |json| json.len().div_ceil(4) as u64);
+    let messages: Vec<&Message> = request.messages.iter().map(|message| &**message).collect();
     Usage {
-        input: tokens(serde_json::to_string(&(&request.tools, &request.system, &request.messages))),
+        input: tokens(serde_json::to_string(&(&*request.tools, &*request.system, messages))),
         output: tokens(serde_json::to_string(content)),
         ..Usage::default()
     }

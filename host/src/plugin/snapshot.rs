@@ -1,6 +1,7 @@
 //! The registry at one moment, immutable: which plugins there are, what they answer, and which could not be loaded.
 
 use crate::arguments::Schema;
+use crate::catalogue::Entry;
 use crate::grant::Capabilities;
 use crate::manifest::Manifest;
 use crate::runtime::{Exports, GuestEnv, Loaded};
@@ -23,6 +24,9 @@ pub struct Tool {
     /// Whether a call changes nothing.
     pub read_only: bool,
 }
+
+/// How often each tool was called on this home, by name.
+pub type Uses = BTreeMap<String, u64>;
 
 /// Where a plugin stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -160,6 +164,21 @@ pub(super) fn is_gate(exports: &Exports) -> bool {
 }
 
 impl Snapshot {
+    /// The tools as the catalogue sees them, by name.
+    pub fn entries<'a>(&'a self, uses: &Uses) -> Vec<Entry<'a>> {
+        let tools = self.tools().map(|(plugin, tool)| Entry {
+            name: &tool.name,
+            plugin: &plugin.name,
+            built_in: plugin.root == 0,
+            summary: tool.summary.as_deref(),
+            description: &tool.description,
+            schema: &tool.schema.canonical,
+            deferred: plugin.manifest.as_ref().is_some_and(|manifest| manifest.deferred),
+            uses: uses.get(&tool.name).copied().unwrap_or(0),
+        });
+        tools.collect()
+    }
+
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
     /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
     /// those of enabled gates that calls rely on, each with the digest that it must have, or none where any build will do.

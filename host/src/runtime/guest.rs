@@ -6,6 +6,7 @@ use super::{contract, fs_gate};
 use crate::context::CallContext;
 use crate::grant::Capabilities;
 use crate::limits::Limits;
+use crate::plugin::Registry;
 use crate::store::Store;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -65,7 +66,10 @@ pub struct Services {
 
 /// What an open session offers its guests: one field for each import that reaches into the session.
 #[derive(Default)]
-pub struct Desk;
+pub struct Desk {
+    /// Where its plugins are, for `tools`.
+    pub registry: Option<Arc<Registry>>,
+}
 
 /// The state of one store: made for a call, dropped after it.
 pub struct GuestState {

@@ -3,7 +3,8 @@
 use super::StoreError;
 use rusqlite::Connection;
 
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     create table sessions (
         id text primary key,
         created text not null,
@@ -52,7 +53,39 @@ const MIGRATIONS: &[&str] = &["
     create table gates (
         plugin text primary key
     ) strict, without rowid;
-"];
+",
+    "
+    create table prefixes (
+        hash text primary key,
+        content text not null
+    ) strict, without rowid;
+    create table epochs (
+        session text not null references sessions (id),
+        number integer not null,
+        created text not null,
+        reason text not null,
+        inputs text not null,
+        prefix text not null references prefixes (hash),
+        told text not null,
+        primary key (session, number)
+    ) strict, without rowid;
+    create table requests (
+        session text not null references sessions (id),
+        number integer not null,
+        epoch integer not null,
+        step integer not null,
+        created text not null,
+        model text not null,
+        first integer not null,
+        messages integer not null,
+        shared_bytes integer not null,
+        bytes integer not null,
+        usage text not null,
+        primary key (session, number)
+    ) strict, without rowid;
+    alter table sessions add column tasks_written integer not null default 0;
+",
+];
 
 pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::Open { path: path.to_owned(), reason: error.to_string() };

@@ -51,6 +51,14 @@ impl Store {
         parsed.collect()
     }
 
+    /// How often the list was written.
+    pub fn tasks_written(&self, session: &str) -> Result<u64, StoreError> {
+        self.read(|db| {
+            db.query_row("select tasks_written from sessions where id = ?1", [session], |row| row.get::<_, i64>(0))
+        })
+        .map(|count| count as u64)
+    }
+
     /// Replaces the list. A list that makes no sense is refused, and the old one stays.
     pub fn replace_tasks(&self, session: &str, tasks: &[Task]) -> Result<(), StoreError> {
         check_tasks(tasks).map_err(StoreError::Invalid)?;
@@ -61,6 +69,7 @@ impl Store {
             if !known {
                 return Err(StoreError::NoSession(session.to_owned()).into());
             }
+            db.execute("update sessions set tasks_written = tasks_written + 1 where id = ?1", [session])?;
             db.execute("delete from tasks where session = ?1", [session])?;
             for (position, task) in rows.iter().enumerate() {
                 db.execute(

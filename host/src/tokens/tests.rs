@@ -46,7 +46,7 @@ fn the_characters_of_traditional_chinese_are_sorted() {
 #[test]
 fn schemas_calls_results_and_pictures_count() {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    let tool = tool("read_file", "Reads a file.", &schema, Tokenizer::O200k);
+    let tool = tool("read_file", "Reads a file.", &schema.into(), Tokenizer::O200k);
     assert!((30..60).contains(&tool), "{tool}");
     let result = |parts| Block::ToolResult { id: "a".into(), parts, is_error: false };
     let picture = Part::Image { media_type: "image/png".into(), data: "A".repeat(1 << 20) };

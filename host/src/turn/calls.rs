@@ -6,7 +6,7 @@ use crate::event::{Event, Finished as Shown};
 use crate::prompt;
 use crate::runtime::StepFigures;
 use crate::session::Session;
-use crate::tool_call::{Asked, Finished, Ready, text_of};
+use crate::tool_call::{Asked, Finished, Ready, addressed, text_of};
 use crate::transcript::{Block, CallStatus, Message, Origin, Reply, Role};
 use futures::future::join_all;
 
@@ -25,7 +25,9 @@ pub(super) async fn run_all(
         .enumerate()
         .filter_map(|(place, block)| match block {
             Block::ToolUse { id, name, input, malformed } => {
-                Some((place, Asked { id, tool: name, input, malformed: malformed.as_deref() }))
+                let asked = Asked { id, tool: name, input, malformed: malformed.as_deref() };
+                // An address that does not read stays as it is; the call is refused with the reason.
+                Some((place, addressed(asked).unwrap_or(asked)))
             }
             _ => None,
         })

@@ -5,8 +5,8 @@
 //! four cache marks; reasoning goes back word for word, and only where the vendor signed it.
 
 use crate::model::merge::{Placed, Turn, merge};
-use crate::model::{Breakpoint, Request, ToolChoice};
-use crate::transcript::{Block, Part, Role};
+use crate::model::{Breakpoint, CacheLife, Request, ToolChoice};
+use crate::transcript::{Block, Json, Part, Role};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -33,9 +33,18 @@ struct Tool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: &'a Json,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<Kind>,
+    cache_control: Option<Mark>,
+}
+
+/// A cache mark.
+#[derive(Clone, Copy, Serialize)]
+struct Mark {
+    r#type: &'static str,
+    /// The vendor's default is five minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
 }
 
 /// An object of nothing but its type.
@@ -55,7 +64,7 @@ struct Content<'a> {
     #[serde(flatten)]
     shape: Shape<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<Kind>,
+    cache_control: Option<Mark>,
 }
 
 #[derive(Serialize)]
@@ -99,7 +108,11 @@ struct Source<'a> {
 pub(super) fn body(model: &str, request: &Request) -> Vec<u8> {
     let turns = turns(request);
     let marks = marks(request, &turns);
-    let mark = |place: Place| marks.contains(&place).then_some(Kind { r#type: "ephemeral" });
+    let ttl = match request.cache_life {
+        CacheLife::Short => None,
+        CacheLife::Long => Some("1h"),
+    };
+    let mark = |place: Place| marks.contains(&place).then_some(Mark { r#type: "ephemeral", ttl });
     let last_tool = request.tools.len().wrapping_sub(1);
     let tools = request.tools.iter().enumerate().map(|(index, tool)| Tool {
         name: &tool.name,

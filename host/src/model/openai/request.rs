@@ -5,9 +5,8 @@
 
 use crate::model::merge::{Turn, merge};
 use crate::model::{Request, ToolChoice};
-use crate::transcript::{Block, Part, Role};
+use crate::transcript::{Block, Json, Part, Role};
 use serde::Serialize;
-use serde_json::Value;
 
 /// What a server calls the limit of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +49,7 @@ struct Function<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a Json,
 }
 
 #[derive(Serialize)]

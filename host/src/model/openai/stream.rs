@@ -9,6 +9,7 @@ use crate::transcript::{Block, Message, Reply, StopReason, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Why a stream is no answer.
 #[derive(Debug)]
@@ -136,7 +137,12 @@ impl Answer {
 
     /// The reply; `asked` names the model where the server did not. An id that is missing, or that stands in `earlier`
     /// already, is made anew, since ids are unique within a conversation.
-    pub fn reply(mut self, asked: &str, earlier: &[Message], on_event: &mut (dyn FnMut(ModelEvent) + Send)) -> Reply {
+    pub fn reply(
+        mut self,
+        asked: &str,
+        earlier: &[Arc<Message>],
+        on_event: &mut (dyn FnMut(ModelEvent) + Send),
+    ) -> Reply {
         let mut taken: HashSet<String> =
             earlier.iter().flat_map(|message| &message.content).filter_map(id_of).collect();
         self.calls.retain(|call| !call.name.is_empty() || !call.arguments.is_empty());

@@ -1,6 +1,7 @@
 //! Plays of small scripts.
 
 use super::*;
+use crate::model::CacheLife;
 use crate::transcript::Origin;
 use expect_test::expect;
 use serde_json::json;
@@ -11,12 +12,13 @@ fn script(text: &str) -> Scripted {
 
 fn request(messages: Vec<Message>) -> Request {
     Request {
-        tools: Vec::new(),
-        system: Vec::new(),
-        messages,
+        tools: [].into(),
+        system: [].into(),
+        messages: messages.into_iter().map(Into::into).collect(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: 100,
         breakpoints: Vec::new(),
+        cache_life: CacheLife::default(),
     }
 }
 
@@ -104,7 +106,7 @@ async fn the_limit_is_no_step() {
     limited.tool_choice = ToolChoice::None;
     let model = script("steps: [{ say: a }, { say: b }]\nat_limit: so far");
     assert_eq!(text(&model, &limited).await, "so far");
-    limited.messages.extend([answered("so far"), Message::user("go on")]);
+    limited.messages.extend([answered("so far").into(), Message::user("go on").into()]);
     limited.tool_choice = ToolChoice::Auto;
     assert_eq!(text(&model, &limited).await, "b", "the same play");
     assert_eq!(
@@ -159,7 +161,7 @@ async fn a_step_checks_what_was_said_last() {
         text(&model, &asked).await,
         "step 1 of the script demo.yaml expects \"42 files\" in what was said last, which was \"41 files\"; change the step or what leads to it"
     );
-    asked.messages.push(Message::host("now 42 files"));
+    asked.messages.push(Message::host("now 42 files").into());
     assert_eq!(text(&model, &asked).await, "a");
 }
 

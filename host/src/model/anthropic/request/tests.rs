@@ -1,7 +1,7 @@
 //! Bodies as the vendor sees them.
 
 use super::*;
-use crate::model::ToolSpec;
+use crate::model::{CacheLife, ToolSpec};
 use crate::transcript::{Message as Said, Origin};
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -32,12 +32,13 @@ fn result(id: &str, parts: Vec<Part>, is_error: bool) -> Block {
 
 fn request(messages: Vec<Said>) -> Request {
     Request {
-        tools: Vec::new(),
-        system: Vec::new(),
-        messages,
+        tools: [].into(),
+        system: [].into(),
+        messages: messages.into_iter().map(Into::into).collect(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: 100,
         breakpoints: Vec::new(),
+        cache_life: CacheLife::default(),
     }
 }
 
@@ -45,7 +46,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: "Reads.".to_owned(),
-        input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
     }
 }
 
@@ -94,8 +95,8 @@ fn a_request_with_everything() {
         ),
         Said::host("<system-reminder>be brief</system-reminder>"),
     ]);
-    request.tools = vec![tool("glob_files"), tool("read_file")];
-    request.system = vec!["You are.".to_owned(), String::new(), "Rules.".to_owned()];
+    request.tools = [tool("glob_files"), tool("read_file")].into();
+    request.system = ["You are.".to_owned(), String::new(), "Rules.".to_owned()].into();
     request.breakpoints =
         vec![Breakpoint::Tools, Breakpoint::System(2), Breakpoint::Message(1), Breakpoint::Message(3)];
     check(
@@ -236,10 +237,10 @@ fn a_request_with_everything() {
 #[test]
 fn the_bytes_are_the_same_each_time_and_begin_alike_as_the_conversation_grows() {
     let mut request = request(vec![Said::user("a")]);
-    request.tools = vec![tool("read_file")];
+    request.tools = [tool("read_file")].into();
     assert_eq!(body("m", &request), body("m", &request));
     let short = body("m", &request);
-    request.messages.push(said(Role::Assistant, vec![text("b")]));
+    request.messages.push(said(Role::Assistant, vec![text("b")]).into());
     request.tool_choice = ToolChoice::None;
     let shared = short.iter().zip(body("m", &request)).take_while(|(a, b)| **a == *b).count();
     let prefix = String::from_utf8(short[..shared].to_vec()).unwrap();
@@ -249,11 +250,11 @@ fn the_bytes_are_the_same_each_time_and_begin_alike_as_the_conversation_grows() 
 #[test]
 fn without_tools_there_is_no_choice_and_without_segments_no_system() {
     let mut request = request(vec![Said::user("a")]);
-    request.system = vec![" \n".to_owned()];
+    request.system = [" \n".to_owned()].into();
     request.tool_choice = ToolChoice::None;
     let json = json_of(&request);
     assert!(json.get("tools").is_none() && json.get("tool_choice").is_none() && json.get("system").is_none(), "{json}");
-    request.tools = vec![tool("read_file")];
+    request.tools = [tool("read_file")].into();
     assert_eq!(json_of(&request)["tool_choice"], json!({"type": "none"}));
 }
 
@@ -381,7 +382,7 @@ fn a_mark_falls_back_to_what_can_carry_it() {
         said(Role::User, vec![text("reminder"), result("1", vec![], false)]),
         said(Role::Assistant, vec![text(" ")]),
     ]);
-    request.system = vec!["You are.".to_owned(), String::new()];
+    request.system = ["You are.".to_owned(), String::new()].into();
     request.breakpoints = vec![Breakpoint::System(1), Breakpoint::Message(1), Breakpoint::Message(3)];
     assert_eq!(marked(&request), ["/system/0", "/messages/1/content/2", "/messages/2/content/1"]);
     request.breakpoints = vec![Breakpoint::Message(9)];

@@ -1,9 +1,10 @@
 //! Bodies as compatible servers see them.
 
 use super::*;
-use crate::model::ToolSpec;
+use crate::model::{CacheLife, ToolSpec};
 use crate::transcript::{Message as Said, Origin};
 use expect_test::{Expect, expect};
+use serde_json::Value;
 use serde_json::json;
 
 fn said(role: Role, content: Vec<Block>) -> Said {
@@ -28,12 +29,13 @@ fn part(text: &str) -> Part {
 
 fn request(messages: Vec<Said>) -> Request {
     Request {
-        tools: Vec::new(),
-        system: Vec::new(),
-        messages,
+        tools: [].into(),
+        system: [].into(),
+        messages: messages.into_iter().map(Into::into).collect(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: 100,
         breakpoints: Vec::new(),
+        cache_life: CacheLife::default(),
     }
 }
 
@@ -41,7 +43,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: "Reads.".to_owned(),
-        input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
     }
 }
 
@@ -59,8 +61,8 @@ fn check_messages(messages: Vec<Said>, expected: Expect) {
 #[test]
 fn a_request_with_everything_around_the_messages() {
     let mut request = request(vec![Said::user("a")]);
-    request.tools = vec![tool("glob_files"), tool("read_file")];
-    request.system = vec!["You are.".to_owned(), String::new(), "Rules.".to_owned()];
+    request.tools = [tool("glob_files"), tool("read_file")].into();
+    request.system = ["You are.".to_owned(), String::new(), "Rules.".to_owned()].into();
     expect![[r#"
         {
           "model": "m",
@@ -116,7 +118,7 @@ fn a_request_with_everything_around_the_messages() {
     .assert_eq(&serde_json::to_string_pretty(&json_of(&request)).unwrap());
     request.tool_choice = ToolChoice::None;
     assert_eq!(json_of(&request)["tool_choice"], "none");
-    request.tools.clear();
+    request.tools = [].into();
     assert!(json_of(&request).get("tool_choice").is_none() && json_of(&request).get("tools").is_none());
 }
 

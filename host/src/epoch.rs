@@ -1,0 +1,242 @@
+//! An epoch: what stands in front of a session's requests, rendered once and frozen, and what is news since.
+//!
+//! It begins at the start of a session and wherever the cache is lost anyway: compaction, `/clear`, a resume after the
+//! cache's life or with another persona, config or model. A warm resume sends the very bytes again, kept by their hash.
+
+use crate::catalogue::{self, Entry, Frozen, Told};
+use crate::context::CallContext;
+use crate::persona::Persona;
+use crate::plugin::{Snapshot, Uses};
+use crate::prompt::effective::{Sources, Wishes, effective};
+use crate::prompt::render::{self, Place};
+use crate::prompt::segments::{self, ToolLine, order, own};
+use crate::prompt::{Assembly, Segment, Stability, assemble, reminder};
+use crate::request::{CacheLife, ToolSpec};
+use crate::store::{Store, StoreError};
+use crate::surroundings;
+use crate::tokens::{self, Tokenizer};
+use crate::transcript::Message;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+
+/// What a session's prompts are made of; set when it is opened.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Who the agent is.
+    pub persona: Persona,
+    /// What the command line wants.
+    pub wishes: Wishes,
+    /// The operator's own segments.
+    pub notes: Vec<Segment>,
+    /// Tokens that the system prompt may take.
+    pub prompt_tokens: u64,
+    /// The model's window, in tokens.
+    pub window: u64,
+    /// How long the provider is asked to keep what it cached.
+    pub cache_life: CacheLife,
+}
+
+/// What stands in front, as kept in the store.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// Tools with their schemas.
+    pub tools: Vec<ToolSpec>,
+    /// Names of tools that are found by searching.
+    pub deferred: Vec<String>,
+    /// The system prompt, segment by segment, and what was dropped.
+    pub prompt: Assembly,
+    /// The message in front of the conversation.
+    pub front: Option<String>,
+    /// What was cut or left out of it, a line each.
+    pub left_out: Vec<String>,
+}
+
+/// An epoch under way.
+#[derive(Debug, Clone)]
+pub struct Epoch {
+    /// Its number in the session.
+    pub number: u64,
+    /// Tools, shared by all its requests.
+    pub tools: Arc<[ToolSpec]>,
+    /// System prompt, shared likewise.
+    pub system: Arc<[String]>,
+    /// The message in front.
+    pub front: Option<Arc<Message>>,
+    /// Tokens of the tools and of the system prompt, for the marks.
+    pub sizes: (u64, u64),
+    /// All of it in render order, to compare requests by.
+    pub pieces: Arc<Vec<(Place, String)>>,
+    /// Segments of a turn, to be said once at its beginning.
+    pub turn: Vec<Segment>,
+    told: Told,
+}
+
+impl Prefix {
+    /// Renders what would stand in front now; `contributed` are the segments of plugins.
+    pub fn render(
+        setup: &Setup,
+        snapshot: &Snapshot,
+        uses: &Uses,
+        context: &CallContext,
+        contributed: Vec<Segment>,
+    ) -> (Self, Told) {
+        let texts = &setup.persona.texts;
+        let entries = snapshot.entries(uses);
+        let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, Tokenizer::default());
+        let (Frozen { tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
+        let lines: Vec<ToolLine<'_>> = tools
+            .iter()
+            .map(|tool| ToolLine {
+                name: &tool.name,
+                summary: entries.iter().find(|entry| entry.name == tool.name).and_then(|entry| entry.summary),
+                description: &tool.description,
+            })
+            .collect();
+        let persona = |name: &str, order, rank, (text, source): &(String, String)| Segment {
+            source: source.clone(),
+            ..own(name, order, Stability::Static, rank, text.clone())
+        };
+        let mut default = vec![
+            persona("identity", order::IDENTITY, 0, &setup.persona.identity),
+            segments::tools(texts, &lines, &deferred),
+            persona("principles", order::PRINCIPLES, 2, &setup.persona.principles),
+        ];
+        default.extend(setup.notes.iter().cloned());
+        default.extend(contributed);
+        let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+        let version_control = surroundings::version_control(&context.workspace).unwrap_or_else(|| "-".into());
+        let workspace = context.workspace.display().to_string();
+        let environment = segments::environment(texts, &platform, &workspace, &version_control);
+        let sources = Sources { default, context: vec![environment], memory_mechanics: Vec::new() };
+        let prompt = assemble(effective(texts, &setup.wishes, sources), setup.prompt_tokens, |text| {
+            tokens::text(text, Tokenizer::default())
+        });
+        let (front, left_out) = front(setup, context);
+        (Self { tools, deferred, prompt, front, left_out }, told)
+    }
+
+    /// Everything in render order.
+    pub fn pieces(&self) -> Vec<(Place, String)> {
+        let tools = self.tools.iter().map(|tool| (Place::Tool(tool.name.clone()), render::tool(tool)));
+        let segments = self.prompt.segments.iter();
+        let segments = segments.map(|segment| (Place::Segment(segment.name.clone()), segment.text.clone()));
+        let front = self.front.iter().map(|text| (Place::Front, render::message(&Message::host(text.clone()))));
+        tools.chain(segments).chain(front).collect()
+    }
+}
+
+/// The message in front of the conversation (SPEC 1.10): instruction files, date and language. None under an override,
+/// which replaces everything of ours.
+fn front(setup: &Setup, context: &CallContext) -> (Option<String>, Vec<String>) {
+    if setup.wishes.override_prompt.as_ref().is_some_and(|text| !text.trim().is_empty()) {
+        return (None, Vec::new());
+    }
+    let instructions = surroundings::instructions(&context.workspace);
+    let mut parts: Vec<String> = Vec::new();
+    for (path, text) in &instructions.files {
+        parts.push(format!("# {}\n\n{}", path.display(), text.trim()));
+    }
+    if !instructions.left_out.is_empty() {
+        parts.push(instructions.left_out.join("\n"));
+    }
+    parts.push(format!("# date\n\n{}", jiff::Zoned::now().date()));
+    parts.push(format!("# language\n\n{}", context.language));
+    let text = setup.persona.texts.fill("user-context", &[("context", &parts.join("\n\n"))]);
+    (Some(reminder(&text)), instructions.left_out)
+}
+
+/// Stands for all that a prefix is rendered from beside the tools, whose changes are news and no new prefix.
+pub fn inputs(setup: &Setup, model: &str, context: &CallContext) -> String {
+    let mut hash = Sha256::new();
+    let mut take = |part: &str| {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    };
+    take(env!("CARGO_PKG_VERSION"));
+    take(model);
+    take(&setup.persona.identity.0);
+    take(&setup.persona.principles.0);
+    for (name, text) in setup.persona.texts.iter() {
+        take(name);
+        take(text);
+    }
+    take(&format!("{:?}", setup.wishes));
+    take(&format!("{:?} {} {}", setup.notes, setup.prompt_tokens, setup.window));
+    take(&format!("{:?}", surroundings::instructions(&context.workspace)));
+    take(&context.workspace.display().to_string());
+    take(&context.language);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Epoch {
+    /// Begins a new epoch and puts it on record.
+    pub fn begin(
+        store: &Store,
+        session: &str,
+        reason: &str,
+        inputs: &str,
+        (prefix, told): (Prefix, Told),
+    ) -> Result<Self, StoreError> {
+        let text = serde_json::to_string(&prefix).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let number = store.begin_epoch(session, reason, inputs, &text)?;
+        let epoch = Self::of(number, prefix, told);
+        epoch.keep_told(store, session)?;
+        Ok(epoch)
+    }
+
+    /// The last epoch of a session, when its bytes are still in the provider's cache and made from the same inputs.
+    pub fn warm(store: &Store, session: &str, inputs: &str, life: CacheLife) -> Result<Option<Self>, StoreError> {
+        let Some(record) = store.epoch(session, None)?.filter(|record| record.inputs == inputs) else {
+            return Ok(None);
+        };
+        let Some(last) = store.last_request(session)?.filter(|last| last.epoch == record.number) else {
+            return Ok(None);
+        };
+        let age = last.created.parse::<jiff::Timestamp>().map(|then| jiff::Timestamp::now().duration_since(then));
+        if !age.is_ok_and(|age| age.as_secs() >= 0 && age.as_secs() < life.seconds() as i64) {
+            return Ok(None);
+        }
+        // What does not read any more is rendered anew: the cache is only money.
+        let (Ok(prefix), Ok(told)) = (serde_json::from_str(&record.prefix), serde_json::from_str(&record.told)) else {
+            return Ok(None);
+        };
+        Ok(Some(Self::of(record.number, prefix, told)))
+    }
+
+    fn of(number: u64, prefix: Prefix, told: Told) -> Self {
+        let system: Vec<String> = prefix.prompt.segments.iter().map(|segment| segment.text.clone()).collect();
+        Self {
+            number,
+            sizes: Self::sizes(&prefix),
+            pieces: Arc::new(prefix.pieces()),
+            tools: prefix.tools.into(),
+            system: system.into(),
+            front: prefix.front.map(|text| Arc::new(Message::host(text))),
+            turn: prefix.prompt.turn,
+            told,
+        }
+    }
+
+    /// Tokens of the tools and of the system prompt.
+    pub fn sizes(prefix: &Prefix) -> (u64, u64) {
+        let tool =
+            |tool: &ToolSpec| tokens::tool(&tool.name, &tool.description, &tool.input_schema, Tokenizer::default());
+        let segments = prefix.prompt.segments.iter();
+        let system = segments.map(|segment| tokens::text(&segment.text, Tokenizer::default())).sum();
+        (prefix.tools.iter().map(tool).sum(), system)
+    }
+
+    /// Tools that are new or have changed since the model was told, as a text for it; told from now on.
+    pub fn news(&mut self, snapshot: &Snapshot) -> Option<String> {
+        let entries = snapshot.entries(&Uses::new());
+        let news = catalogue::news(&mut self.told, &entries);
+        (!news.is_empty()).then(|| catalogue::announce(&news))
+    }
+
+    /// Puts on record what the model was told.
+    pub fn keep_told(&self, store: &Store, session: &str) -> Result<(), StoreError> {
+        let told = serde_json::to_string(&self.told).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        store.set_told(session, self.number, &told)
+    }
+}

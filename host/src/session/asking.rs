@@ -1,0 +1,161 @@
+//! How a session asks: its epoch, its requests and the ledger that says what each one shared with the one before.
+
+use super::Session;
+use crate::epoch::{self, Epoch, Prefix};
+use crate::prompt::marks::{self, marks};
+use crate::prompt::reminder;
+use crate::prompt::render::{self, Place};
+use crate::request::{Request, ToolChoice};
+use crate::store::{RequestRecord, StoreError};
+use crate::transcript::{Message, Reply};
+use std::sync::Arc;
+
+/// A request that was answered, as far as the next one is compared with it.
+pub(super) struct Sent {
+    epoch: u64,
+    front: Arc<Vec<(Place, String)>>,
+    /// Each message with the bytes of its rendering.
+    messages: Vec<(Arc<Message>, u64)>,
+}
+
+/// What a request is, beside what the model reads.
+pub struct Account {
+    shared: u64,
+    bytes: u64,
+    messages: Vec<(Arc<Message>, u64)>,
+}
+
+impl Session {
+    /// The epoch under way; without one it is begun, warm where the provider still has the old one's bytes.
+    fn epoch(&mut self) -> Result<&mut Epoch, StoreError> {
+        if self.epoch.is_none() {
+            let context = self.context(0);
+            let inputs = epoch::inputs(&self.setup, self.model.name(), &context);
+            let warm = match self.next_epoch {
+                "resume" => Epoch::warm(&self.store, &self.id, &inputs, self.setup.cache_life)?,
+                _ => None,
+            };
+            let epoch = match warm {
+                Some(epoch) => {
+                    self.recall_last_request(&epoch)?;
+                    epoch
+                }
+                None => {
+                    let snapshot = self.calls.registry.snapshot();
+                    let uses = self.store.tool_uses()?;
+                    let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, Vec::new());
+                    Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered)?
+                }
+            };
+            self.epoch = Some(epoch);
+        }
+        match &mut self.epoch {
+            Some(epoch) => Ok(epoch),
+            None => unreachable!("it was set above"),
+        }
+    }
+
+    /// Ends the epoch: the cache is lost anyway, so the next request is rendered from what there is then.
+    pub fn end_epoch(&mut self, reason: &'static str) {
+        self.epoch = None;
+        self.next_epoch = reason;
+    }
+
+    /// What the model has not been told of yet, for the tail of the conversation: changes of the catalogue.
+    pub fn news(&mut self) -> Result<Vec<String>, StoreError> {
+        let snapshot = self.calls.registry.snapshot();
+        let (store, id) = (self.store.clone(), self.id.clone());
+        let epoch = self.epoch()?;
+        let Some(tools) = epoch.news(&snapshot) else { return Ok(Vec::new()) };
+        epoch.keep_told(&store, &id)?;
+        Ok(vec![reminder(&self.texts().fill("catalogue-news", &[("tools", &tools)]))])
+    }
+
+    /// The next request, and what it shares with the one before.
+    pub fn request(&mut self, tool_choice: ToolChoice) -> Result<(Request, Account), StoreError> {
+        let epoch = self.epoch()?;
+        let (number, tools, system, front) =
+            (epoch.number, epoch.tools.clone(), epoch.system.clone(), epoch.front.clone());
+        let (sizes, pieces) = (epoch.sizes, epoch.pieces.clone());
+        let ahead = usize::from(front.is_some());
+        let mut messages = Vec::with_capacity(ahead + self.messages.len());
+        messages.extend(front);
+        messages.extend(self.messages.iter().cloned());
+        let before = self.sent.as_ref().filter(|sent| sent.epoch == number);
+        let parts = marks::Parts {
+            tools: sizes.0,
+            system: sizes.1,
+            segments: system.len(),
+            messages: messages.len(),
+            before: before.map_or(0, |sent| ahead + sent.messages.len()),
+        };
+        let request = Request {
+            tools,
+            system,
+            messages,
+            tool_choice,
+            max_output_tokens: self.max_output_tokens,
+            breakpoints: marks(parts, marks::minimum(self.model.name())),
+            cache_life: self.setup.cache_life,
+        };
+        Ok((request, self.account(number, &pieces)))
+    }
+
+    /// Counts what the next request has in common with the last one, in render order.
+    fn account(&self, epoch: u64, pieces: &Arc<Vec<(Place, String)>>) -> Account {
+        let front: u64 = pieces.iter().map(|(_, text)| text.len() as u64).sum();
+        let (mut shared, mut alike) = match &self.sent {
+            None => (0, false),
+            Some(sent) if sent.epoch == epoch => (front, true),
+            Some(sent) => {
+                let parting = render::part(&sent.front, pieces);
+                (parting.shared_bytes, parting.place.is_none() && sent.front.len() == pieces.len())
+            }
+        };
+        let mut bytes = front;
+        let mut messages = Vec::with_capacity(self.messages.len());
+        for (at, message) in self.messages.iter().enumerate() {
+            let earlier = self.sent.as_ref().and_then(|sent| sent.messages.get(at));
+            let (same, size) = match earlier {
+                Some((old, size)) if Arc::ptr_eq(old, message) || old == message => (true, *size),
+                _ => (false, render::message(message).len() as u64),
+            };
+            alike &= same;
+            shared += if alike { size } else { 0 };
+            bytes += size;
+            messages.push((message.clone(), size));
+        }
+        Account { shared, bytes, messages }
+    }
+
+    /// Puts an answered request on the ledger.
+    pub fn record_request(&mut self, account: Account, reply: &Reply, step: u32) -> Result<(), StoreError> {
+        let Account { shared, bytes, messages } = account;
+        let epoch = self.epoch()?;
+        let (number, front) = (epoch.number, epoch.pieces.clone());
+        let record = RequestRecord {
+            number: 0,
+            epoch: number,
+            step,
+            created: String::new(),
+            model: reply.model.clone(),
+            first: 0,
+            messages: messages.len() as u64,
+            shared_bytes: shared,
+            bytes,
+            usage: reply.usage,
+        };
+        self.store.record_request(&self.id, &record)?;
+        self.sent = Some(Sent { epoch: number, front, messages });
+        Ok(())
+    }
+
+    /// In a second process: the last request was the epoch's prefix and the first messages of the transcript.
+    fn recall_last_request(&mut self, epoch: &Epoch) -> Result<(), StoreError> {
+        let Some(last) = self.store.last_request(&self.id)? else { return Ok(()) };
+        let messages = self.messages.iter().skip(last.first as usize).take(last.messages as usize);
+        let messages = messages.map(|message| (message.clone(), render::message(message).len() as u64)).collect();
+        self.sent = Some(Sent { epoch: epoch.number, front: epoch.pieces.clone(), messages });
+        Ok(())
+    }
+}

@@ -13,6 +13,7 @@ pub mod transcript;
 // Judgement.
 pub mod arguments;
 pub mod catalogue;
+pub mod compact;
 pub mod fold;
 pub mod manifest;
 pub mod plain;

@@ -30,6 +30,8 @@ pub enum Origin {
     Tools,
     /// Written by the host: a nudge, context of a hook, task recovery.
     Host,
+    /// Written by the host in the place of messages that a compaction took out of the context.
+    Compaction,
 }
 
 /// One message.
@@ -259,6 +261,11 @@ impl Message {
     /// A message by the host on the user's side.
     pub fn host(text: impl Into<String>) -> Self {
         Self { role: Role::User, origin: Origin::Host, content: vec![Block::Text { text: text.into() }] }
+    }
+
+    /// What a compaction puts in the place of messages.
+    pub fn compaction(text: impl Into<String>) -> Self {
+        Self { origin: Origin::Compaction, ..Self::host(text) }
     }
 
     /// The text blocks, joined by a blank line.

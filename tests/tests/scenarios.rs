@@ -95,6 +95,7 @@ fn show(message: &Message, text: &mut String) {
         Origin::Model => "model",
         Origin::Tools => "tools",
         Origin::Host => "host",
+        Origin::Compaction => "compaction",
     };
     for block in &message.content {
         let line = match block {

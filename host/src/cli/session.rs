@@ -68,6 +68,7 @@ fn show(message: &Message) {
         Origin::Model => "model",
         Origin::Tools => "tools",
         Origin::Host => "host",
+        Origin::Compaction => "compaction",
     };
     print_line(&format!("\n[{who}]"));
     for block in &message.content {

@@ -55,7 +55,9 @@ pub fn bench(tree: &Tree) -> Outcome<()> {
     let toolchain = setup(tree)?;
     test_guests(tree, &toolchain)?;
     let mut cargo = shell::cargo(tree);
-    cargo.args(["bench", "-p", "astrarium-tests", "--bench", "calls", "--bench", "plan", "--target-dir"]).arg(&tree.target);
+    cargo
+        .args(["bench", "-p", "astrarium-tests", "--bench", "calls", "--bench", "plan", "--target-dir"])
+        .arg(&tree.target);
     shell::run(with_places(tree, "release", &mut cargo), "running the benches")
 }
 

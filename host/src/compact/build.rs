@@ -74,7 +74,9 @@ impl<'a> Emptied<'a> {
             if size < sizes[at] {
                 emptied.sizes[at] = size;
             } else if emptied.by_call.len() == before + ids.len() {
-                ids.iter().for_each(|(id, _)| drop(emptied.by_call.remove(id)));
+                for (id, _) in ids {
+                    emptied.by_call.remove(id);
+                }
             }
         }
         emptied
@@ -129,9 +131,8 @@ pub(super) fn cut(message: &Message, most: u64, pictures: bool, labels: &Labels,
                 Part::Text { text } => Part::Text { text: clip(text, share) },
                 // A value that is cut is text, since half of it is no value.
                 Part::Json { value } => {
-                    let text = value.to_string();
-                    let cut = clip(&text, share);
-                    if cut == text { part.clone() } else { Part::Text { text: cut } }
+                    let cut = clip(value.as_str(), share);
+                    if cut == value.as_str() { part.clone() } else { Part::Text { text: cut } }
                 }
                 other => other.clone(),
             });

@@ -305,7 +305,7 @@ fn words() -> impl Strategy<Value = String> {
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         4 => words().prop_map(text),
-        1 => words().prop_map(|text| Part::Json { value: json!({ "text": text, "list": [1, 2, 3] }) }),
+        1 => words().prop_map(|text| Part::Json { value: json!({ "text": text, "list": [1, 2, 3] }).into() }),
         1 => Just(Part::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".repeat(2_000) }),
         1 => Just(Part::File { path: "out/plot.png".into(), note: Some("a plot".into()) }),
     ]

@@ -161,7 +161,9 @@ pub fn inputs(setup: &Setup, model: &str, context: &CallContext) -> String {
         take(name);
         take(text);
     }
-    take(&format!("{:?}", setup.wishes));
+    // Who follows the run bears on a custom prompt only: a chat goes on warm in `run`, and the other way round.
+    let headless = setup.wishes.headless && setup.wishes.custom.is_some();
+    take(&format!("{:?}", Wishes { headless, ..setup.wishes.clone() }));
     take(&format!("{:?} {} {}", setup.notes, setup.prompt_tokens, setup.window));
     take(&format!("{:?}", surroundings::instructions(&context.workspace)));
     take(&context.workspace.display().to_string());

@@ -104,6 +104,8 @@ pub struct Outcome {
     pub refused_calls: u32,
     /// What all its answers cost.
     pub usage: Usage,
+    /// The money for it by the operator's price table; none where the table does not have the model.
+    pub cost: Option<f64>,
     /// What went wrong, when it failed.
     pub error: Option<String>,
 }

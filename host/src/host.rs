@@ -190,7 +190,9 @@ impl Host {
         };
         let lock = self.lock(&id)?;
         self.store.set_model(&id, model.name())?;
+        let price = self.config.prices.get(model.name()).copied();
         let parts = Parts {
+            price,
             store: self.store.clone(),
             registry: self.registry.clone(),
             model,

@@ -114,7 +114,7 @@ mod tests {
         check(
             "name: a\nversion: '1'\nrequest: {}\n",
             expect![
-                "line 3, column 1: unknown field `request`, expected one of name, version, description, component, order, requests, config"
+                "line 3, column 1: unknown field `request`, expected one of name, version, description, component, order, deferred, requests, config"
             ],
         );
     }

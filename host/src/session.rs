@@ -8,6 +8,7 @@ use crate::epoch::{Epoch, Setup};
 use crate::hooks::Hooks;
 use crate::model::Model;
 use crate::plugin::Registry;
+use crate::price::Price;
 use crate::prompt::tasks::{self, TaskLine};
 use crate::prompt::{Language, Texts};
 use crate::runtime::Desk;
@@ -34,6 +35,8 @@ pub struct Parts {
     pub workspace: PathBuf,
     /// Limit of an answer, in tokens.
     pub max_output_tokens: u32,
+    /// What its answers cost, where that is known.
+    pub price: Option<Price>,
     /// Held while the session is open, so that no other process writes to it.
     pub lock: File,
 }
@@ -54,6 +57,8 @@ pub struct Session {
     pub setup: Setup,
     /// Limit of an answer, in tokens.
     pub max_output_tokens: u32,
+    /// What its answers cost, where that is known.
+    pub price: Option<Price>,
     /// Whether it goes on from an earlier run.
     pub resumed: bool,
     /// Whether its start has been announced to the hooks in this process.
@@ -72,7 +77,7 @@ pub struct Session {
 impl Session {
     /// Opens the session `id`, new or old.
     pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
-        let Parts { store, registry, model, setup, workspace, max_output_tokens, lock } = parts;
+        let Parts { store, registry, model, setup, workspace, max_output_tokens, price, lock } = parts;
         let messages: Vec<Arc<Message>> = store.messages(&id)?.into_iter().map(Arc::new).collect();
         let calls = Calls::new(registry, Desk::default());
         let mut session = Self {
@@ -83,6 +88,7 @@ impl Session {
             calls,
             setup,
             max_output_tokens,
+            price,
             resumed: !messages.is_empty(),
             begun: false,
             workspace,

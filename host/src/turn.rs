@@ -79,6 +79,7 @@ pub async fn run(session: &mut Session, question: &str, run: &Run<'_>) -> Outcom
         tool_calls: tally.tool_calls,
         refused_calls: tally.refused,
         usage: tally.usage,
+        cost: session.price.map(|price| price.of(tally.usage)),
         error,
     };
     (run.sink)(Event::Done(outcome.clone()));

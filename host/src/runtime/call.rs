@@ -101,10 +101,11 @@ impl Runtime {
         // A guest with no folder cannot block its thread: each time slice ends at an epoch tick at the latest. So the
         // first one runs right here, and most calls of small guests end in it. A call that runs beside others goes to a
         // thread at once, so that they share the cores.
-        if env.preopens.is_empty() && self.running_calls() <= 1 {
-            if let Some(answer) = in_instance.as_mut().now_or_never() {
-                return answer.unwrap_or_else(|_| Err(host_panicked())).map(with_stats);
-            }
+        if env.preopens.is_empty()
+            && self.running_calls() <= 1
+            && let Some(answer) = in_instance.as_mut().now_or_never()
+        {
+            return answer.unwrap_or_else(|_| Err(host_panicked())).map(with_stats);
         }
         let answer = self.on_a_thread(in_instance, permit, time, cancel).await;
         answer.map(with_stats)

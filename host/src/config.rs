@@ -5,6 +5,7 @@
 
 use crate::grant::Capabilities;
 use crate::limits::Limits;
+use crate::model::recover::Policy;
 use crate::plugin::GrantRule;
 use crate::price::Price;
 use crate::prompt::{Segment, Stability, segments};
@@ -40,6 +41,10 @@ pub struct Config {
     pub cache_life: CacheLife,
     /// Prices by model, as `wire:name`.
     pub prices: BTreeMap<String, Price>,
+    /// The model that answers for a while when the other is overloaded, as `wire:name`.
+    pub fallback_model: Option<String>,
+    /// How patient we are with a server.
+    pub retry: Policy,
     /// Limits of guests.
     pub limits: Limits,
     /// What plugins may do.
@@ -94,7 +99,7 @@ pub struct PluginConfig {
 /// The shipped default policy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Policy {
+struct Shipped {
     #[serde(deserialize_with = "grants")]
     grants: Vec<GrantRule>,
 }
@@ -122,6 +127,9 @@ impl Config {
         let config: Config = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
         if let Some(mistake) = config.limits.mistake() {
             bail!("{}: limits: {mistake}", path.display());
+        }
+        if let Some(mistake) = config.retry.mistake() {
+            bail!("{}: retry: {mistake}", path.display());
         }
         if config.max_steps == Some(0) {
             bail!("{}: max_steps: must be at least 1", path.display());
@@ -156,7 +164,7 @@ impl Config {
 pub fn policy(share: &Path) -> Result<Vec<GrantRule>> {
     let path = share.join("policy.yaml");
     let Some(text) = read(&path, false)? else { return Ok(Vec::new()) };
-    let policy: Policy = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+    let policy: Shipped = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
     Ok(policy.grants)
 }
 

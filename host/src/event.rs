@@ -28,6 +28,17 @@ pub enum Event {
         /// The piece.
         text: String,
     },
+    /// What was shown of the answer since the last step does not count: it broke off and is asked for again.
+    Withdrawn,
+    /// The model is asked again after a wait; told each second.
+    Waiting {
+        /// Which try comes next, from 2.
+        attempt: u32,
+        /// Seconds that are left, rounded up.
+        seconds: u64,
+        /// What went wrong.
+        reason: String,
+    },
     /// A call is about to run.
     CallStarted {
         /// Id of the call.

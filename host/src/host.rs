@@ -3,6 +3,7 @@
 use crate::config::{self, Config};
 use crate::epoch::Setup;
 use crate::event::{Event, Sink};
+use crate::model::recover::Recovering;
 use crate::model::select::{Choice, Endpoints};
 use crate::model::{Model, scripted::Scripted, select};
 use crate::persona;
@@ -157,7 +158,14 @@ impl Host {
     pub fn model(&self) -> Result<Arc<dyn Model>> {
         let (choice, endpoints) = self.choice();
         match &choice.name {
-            Some(name) => select::open(name, &endpoints).with_context(|| format!("the model {name}, {}", choice.rule)),
+            Some(name) => {
+                let model =
+                    select::open(name, &endpoints).with_context(|| format!("the model {name}, {}", choice.rule))?;
+                let fallback = self.config.fallback_model.as_deref().map(|name| {
+                    select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config"))
+                });
+                Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config.retry.clone())))
+            }
             None => Ok(Arc::new(Scripted::from_str("no-model", NO_MODEL)?)),
         }
     }

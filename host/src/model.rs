@@ -1,15 +1,19 @@
 //! The door to the models: what is asked, what comes back while it streams, and what can go wrong.
 //!
 //! A wire translates [`Request`] into a vendor's shape and the vendor's stream into [`ModelEvent`]s and one [`Reply`].
-//! It does not retry, keeps no conversation and runs no tool. Dropping the future of [`Model::ask`] cancels the request.
+//! It does not retry ([`recover`] does, before it), keeps no conversation and runs no tool. Dropping the future of
+//! [`Model::ask`] cancels the request.
 
 pub use crate::request::{Breakpoint, CacheLife, Request, ToolChoice, ToolSpec};
 use crate::transcript::Reply;
 use async_trait::async_trait;
+use std::time::Duration;
 
 pub mod anthropic;
+mod ids;
 mod merge;
 pub mod openai;
+pub mod recover;
 pub mod scripted;
 pub mod select;
 mod sse;
@@ -26,6 +30,24 @@ pub enum ModelEvent {
     ToolUse {
         /// Tool name.
         name: String,
+    },
+    /// What was said since the question was asked does not count: the answer broke off and is asked for again.
+    Withdrawn,
+    /// The question is asked again after a wait; told each second.
+    Waiting {
+        /// Which try comes next, from 2.
+        attempt: u32,
+        /// How long still.
+        left: Duration,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Another model answers in the place of one that is overloaded.
+    Fallback {
+        /// The one that was asked.
+        from: String,
+        /// The one that is asked now.
+        to: String,
     },
 }
 
@@ -56,6 +78,14 @@ pub enum ModelError {
         /// When to try again, in seconds, if the server said so.
         retry_after: Option<f64>,
     },
+    /// What came is no stream of an answer at all, so the address is wrong.
+    #[error("the answer of {url} is none: {reason}")]
+    Unfit {
+        /// What was called.
+        url: String,
+        /// What came.
+        reason: String,
+    },
     /// The stream broke, or said something that is no answer.
     #[error("the answer of {url} broke off: {reason}; nothing of it was kept, ask again")]
     Broken {
@@ -63,6 +93,14 @@ pub enum ModelError {
         url: String,
         /// Where it broke.
         reason: String,
+    },
+    /// It failed each time it was tried.
+    #[error("{error} (after {tries} tries)")]
+    GaveUp {
+        /// Times that it was tried.
+        tries: u32,
+        /// What went wrong the last time.
+        error: Box<ModelError>,
     },
     /// The script has no further step.
     #[error("the script {name} has no step {step}; add one, or ask less of it")]

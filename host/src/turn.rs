@@ -203,6 +203,13 @@ async fn ask(session: &mut Session, choice: ToolChoice, run: &Run<'_>, tally: &m
         ModelEvent::Text(text) => (run.sink)(Event::Text { text }),
         ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
         ModelEvent::ToolUse { .. } => {}
+        ModelEvent::Withdrawn => (run.sink)(Event::Withdrawn),
+        ModelEvent::Waiting { attempt, left, reason } => {
+            (run.sink)(Event::Waiting { attempt, seconds: left.as_millis().div_ceil(1_000) as u64, reason });
+        }
+        ModelEvent::Fallback { from, to } => {
+            (run.sink)(Event::Notice { text: format!("{from} is overloaded; {to} answers for a while") });
+        }
     };
     let reply = tokio::select! {
         reply = session.model.ask(&request, &mut on_event) => reply.map_err(|error| Halt::Failed(error.to_string()))?,

@@ -1,4 +1,5 @@
 //! What the tests of the whole host share. No test stands here; they are in `tests/`.
 
+pub mod aimock;
 pub mod place;
 pub mod strict;

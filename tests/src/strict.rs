@@ -58,7 +58,11 @@ pub enum Wire {
 impl Strict {
     /// Starts a server on a free port.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        Self::on(TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port"))
+    }
+
+    /// Starts a server on a socket that listens.
+    pub fn on(listener: TcpListener) -> Self {
         let address = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
         let shared = Arc::new(Mutex::new(Shared::default()));
         let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));

@@ -5,14 +5,12 @@ use astrarium::model::select::{Endpoints, open};
 use astrarium::model::wire::{Key, Limits};
 use astrarium::model::{Breakpoint, CacheLife, Model, ModelError, ModelEvent, Request, ToolChoice, ToolSpec};
 use astrarium::transcript::{Block, Message, Origin, Part, Reply, Role, StopReason, Usage};
+use astrarium_tests::aimock::Aimock;
 use astrarium_tests::strict::{self, Form, Piece, Plan, Said, Strict, Wire};
 use serde_json::json;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpSocket;
-use tokio::process::{Child, Command};
 
 const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAi];
 
@@ -111,6 +109,7 @@ fn assert_everything(wire: Wire, events: &[ModelEvent], reply: &Reply) {
             ModelEvent::Thinking(more) => streamed.0.push_str(more),
             ModelEvent::Text(more) => streamed.1.push_str(more),
             ModelEvent::ToolUse { name } => streamed.2.push(name.as_str()),
+            other => panic!("a wire does not recover: {other:?}"),
         }
     }
     assert_eq!(streamed, (thinking, text, vec!["get_weather", "get_time", "get_time"]));
@@ -282,15 +281,14 @@ async fn an_error_inside_a_stream_has_its_documented_status() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_of_events_is_broken_with_the_cure() {
+async fn what_is_no_stream_of_events_is_told_with_the_cure() {
     for wire in WIRES {
         let page = Plan::Raw { status: 200, content_type: "text/html", body: "<h1>Welcome</h1>".to_owned() };
         let (_, words) = error_of(wire, page, limits()).await;
         assert_eq!(
             words,
             format!(
-                "the answer of {} broke off: it is text/html and no event stream (<h1>Welcome</h1>), so check the base \
-                 URL; nothing of it was kept, ask again",
+                "the answer of {} is none: it is text/html and no event stream (<h1>Welcome</h1>), so check the base URL",
                 url(wire)
             )
         );
@@ -397,60 +395,20 @@ async fn the_server_notices_a_conversation_that_breaks_the_rules() {
     }
 }
 
-/// aimock on a free port; it stops when it is dropped.
-struct Aimock {
-    _child: Child,
-    address: String,
-}
-
-impl Aimock {
-    async fn start() -> Self {
-        let Ok(cli) = std::env::var("ASTRARIUM_AIMOCK") else {
-            panic!(
-                "ASTRARIUM_AIMOCK is unset; run the tests through `cargo xtask test`, which installs @copilotkit/aimock under \
-                 target/js-tools and sets it to that package's dist/cli.js"
-            )
-        };
-        let fixtures = json!({"fixtures": [
-            {"match": {"userMessage": "weather", "hasToolResult": false}, "response": {
-                "reasoning": "The user wants the weather.",
-                "content": "Let me look it up, 少し待って.",
-                "toolCalls": [{"id": "call_w", "name": "get_weather", "arguments": {"city": "Zürich"}}],
-            }},
-            {"match": {"toolCallId": "call_w"}, "response": {"content": "It is 21 °C in Zürich. 晴れ"}},
-            {"match": {"userMessage": "too fast"}, "response": {
-                "status": 429, "error": {"message": "Rate limited", "type": "rate_limit_error"},
-            }},
-        ]});
-        let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/aimock.json");
-        std::fs::write(file, fixtures.to_string()).expect("cargo made the folder");
-        let mut child = Command::new("node")
-            .arg(cli)
-            .args(["--port", "0", "--strict", "--validate-on-load", "--chunk-size", "3", "--fixtures", file])
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("aimock needs node in PATH");
-        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let listening = async {
-            while let Some(line) = lines.next_line().await.expect("its output is text") {
-                if let Some((_, address)) = line.split_once("listening on ") {
-                    return address.trim().to_owned();
-                }
-            }
-            panic!("aimock ended before it listened; ASTRARIUM_AIMOCK names its dist/cli.js")
-        };
-        let address =
-            tokio::time::timeout(Duration::from_secs(60), listening).await.expect("aimock starts in a minute");
-        // Its log goes on; a full pipe would stop it.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { _child: child, address }
-    }
-}
-
 #[tokio::test]
 async fn aimock_understands_both_wires_and_they_understand_it() {
-    let aimock = Aimock::start().await;
+    let fixtures = vec![
+        json!({"match": {"userMessage": "weather", "hasToolResult": false}, "response": {
+            "reasoning": "The user wants the weather.",
+            "content": "Let me look it up, 少し待って.",
+            "toolCalls": [{"id": "call_w", "name": "get_weather", "arguments": {"city": "Zürich"}}],
+        }}),
+        json!({"match": {"toolCallId": "call_w"}, "response": {"content": "It is 21 °C in Zürich. 晴れ"}}),
+        json!({"match": {"userMessage": "too fast"}, "response": {
+            "status": 429, "error": {"message": "Rate limited", "type": "rate_limit_error"},
+        }}),
+    ];
+    let aimock = Aimock::start(fixtures).await;
     let base = &aimock.address;
     let endpoints = Endpoints {
         anthropic_key: Some(Key::new("mock")),

@@ -32,6 +32,8 @@ pub(super) struct Printer {
 struct State {
     /// Whether the last thing on standard output was a piece of an answer without a line end.
     open_line: bool,
+    /// The try that was last counted down to.
+    waits_for: u32,
     finished: Vec<Finished>,
 }
 
@@ -61,7 +63,10 @@ impl Printer {
 
     fn show_text(&self, event: &Event) {
         match event {
-            Event::Started { .. } => self.wait("thinking"),
+            Event::Started { .. } => {
+                self.state().waits_for = 0;
+                self.wait("thinking");
+            }
             Event::Text { text } => {
                 self.spinner.finish_and_clear();
                 let mut out = std::io::stdout().lock();
@@ -71,6 +76,8 @@ impl Printer {
                 self.state().open_line = !text.ends_with('\n');
             }
             Event::Thinking { .. } => self.wait("thinking"),
+            Event::Withdrawn => self.note(&notice("the answer broke off; what was shown of it does not count")),
+            Event::Waiting { attempt, seconds, reason } => self.count_down(*attempt, *seconds, reason),
             Event::CallStarted { tool, .. } => self.wait(tool),
             Event::CallFinished(finished) => self.note(&call_lines(finished)),
             Event::Progress { plugin, fraction, message } => {
@@ -94,6 +101,15 @@ impl Printer {
         self.spinner.reset();
         self.spinner.enable_steady_tick(Duration::from_millis(100));
         self.spinner.set_message(plain::one_line(message, WIDTH));
+    }
+
+    /// The reason once, and the seconds where there is a spinner that can show them pass.
+    fn count_down(&self, attempt: u32, seconds: u64, reason: &str) {
+        let first = std::mem::replace(&mut self.state().waits_for, attempt) != attempt;
+        if first {
+            self.note(&notice(&format!("{reason}; asked again in {seconds} s")));
+        }
+        self.wait(&format!("asked again in {seconds} s (try {attempt})"));
     }
 
     fn note(&self, text: &str) {

@@ -3,7 +3,7 @@
 //! What is sent is in `request`, what comes back in `stream`. It does not retry and does not switch thinking on.
 
 use super::wire::{Door, Key, Limits, Vendor, Words};
-use super::{Model, ModelError, ModelEvent, Request};
+use super::{Model, ModelError, ModelEvent, Request, ids};
 use crate::transcript::Reply;
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -62,7 +62,9 @@ impl Model for Anthropic {
                 }
             })?;
             if over {
-                return Ok(answer.reply(&self.model));
+                let mut reply = answer.reply(&self.model);
+                ids::make_unique(&mut reply.content, &request.messages);
+                return Ok(reply);
             }
         }
         Err(self.door.broken(&url, "it ended before message_stop"))

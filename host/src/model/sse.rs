@@ -30,6 +30,9 @@ pub(super) enum Fault {
     /// One event outgrew its bound.
     #[error("one event is larger than {0} bytes")]
     TooLarge(usize),
+    /// The answer outgrew its bound.
+    #[error("the answer goes on past {0} bytes")]
+    Endless(usize),
     /// The connection broke.
     #[error("the connection was lost ({0})")]
     Lost(String),
@@ -68,6 +71,7 @@ struct Guard<B, E> {
     /// The first bytes, held back until it is known whether they are a byte order mark; `None` afterwards.
     head: Option<Vec<u8>>,
     over: bool,
+    total: usize,
 }
 
 /// `bytes` with the idle clock, the bound on what belongs to no finished event yet, and without a byte order mark.
@@ -81,7 +85,7 @@ where
     B: AsRef<[u8]> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let state = Guard { bytes, head: Some(Vec::new()), over: false };
+    let state = Guard { bytes, head: Some(Vec::new()), over: false, total: 0 };
     stream::unfold((state, unread), move |(mut state, unread)| async move {
         if state.over {
             return None;
@@ -93,8 +97,11 @@ where
             Ok(Some(Ok(chunk))) => {
                 let chunk = chunk.as_ref();
                 let held = unread.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
+                state.total = state.total.saturating_add(chunk.len());
                 if held > limits.event_bytes {
                     Err(Fault::TooLarge(limits.event_bytes))
+                } else if state.total > limits.answer_bytes {
+                    Err(Fault::Endless(limits.answer_bytes))
                 } else {
                     Ok(unmark(&mut state.head, chunk))
                 }
@@ -125,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn limits() -> Limits {
-        Limits { idle: Duration::from_millis(200), event_bytes: 64, ..Limits::default() }
+        Limits { idle: Duration::from_millis(200), event_bytes: 64, answer_bytes: 10_000, ..Limits::default() }
     }
 
     /// The events of these chunks; an error ends the list as its words.
@@ -169,11 +176,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_event_is_bounded_and_a_stream_is_not() {
+    async fn an_event_is_bounded_and_a_stream_far_beyond_it() {
         let flood = format!("data: {}", "x".repeat(100));
         assert_eq!(one(&flood).await, ["one event is larger than 64 bytes"]);
         let many: Vec<Vec<u8>> = (0..50).map(|n| format!("data: {n}\n\n").into_bytes()).collect();
         assert_eq!(read(many).await.len(), 50);
+        let endless: Vec<Vec<u8>> = (0..2_000).map(|n| format!("data: {n}\n\n").into_bytes()).collect();
+        assert_eq!(read(endless).await.pop().unwrap(), "the answer goes on past 10000 bytes");
     }
 
     #[tokio::test]

@@ -50,11 +50,18 @@ pub struct Limits {
     pub idle: Duration,
     /// Of one event. 4 MiB holds a whole file written by one tool call in one event.
     pub event_bytes: usize,
+    /// Of a whole answer. 128 MiB holds the longest that any model gives, at 300 bytes an event; what goes on beyond never ends.
+    pub answer_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(15), idle: Duration::from_secs(120), event_bytes: 4 << 20 }
+        Self {
+            connect: Duration::from_secs(15),
+            idle: Duration::from_secs(120),
+            event_bytes: 4 << 20,
+            answer_bytes: 128 << 20,
+        }
     }
 }
 
@@ -126,7 +133,7 @@ impl Door {
         if kind.starts_with("text/html") || kind.starts_with("application/json") {
             let kind = bounded(kind, 60);
             let words = words_of(&read(response, ERROR_BYTES, self.limits.idle).await).message;
-            return Err(self.broken(url, &format!("it is {kind} and no event stream ({words}), so check the base URL")));
+            return Err(self.unfit(url, &format!("it is {kind} and no event stream ({words}), so check the base URL")));
         }
         let bytes = response.bytes_stream().map(|chunk| chunk.map_err(|error| deepest(&error)));
         Ok(sse::events(bytes, self.limits))
@@ -139,7 +146,7 @@ impl Door {
         let body = read(response, LIST_BYTES, self.limits.idle).await;
         let list: Value = serde_json::from_slice(&body).unwrap_or_default();
         let Some(models) = list.get("data").and_then(Value::as_array) else {
-            return Err(self.broken(&url, "it is no list of models, so check the base URL"));
+            return Err(self.unfit(&url, "it is no list of models, so check the base URL"));
         };
         let accepted = if self.key.is_some() { "accepts the key" } else { "answers without a key" };
         let count = models.len();
@@ -184,6 +191,11 @@ impl Door {
             cure: cure(self.vendor, status),
             retry_after,
         }
+    }
+
+    /// The error of what is no answer in any way.
+    fn unfit(&self, url: &str, reason: &str) -> ModelError {
+        ModelError::Unfit { url: url.to_owned(), reason: self.scrub(&bounded(reason, WORDS)) }
     }
 
     /// The error of a stream that is no answer.
@@ -240,13 +252,18 @@ fn cure(vendor: &Vendor, status: u16) -> &'static str {
     }
 }
 
-/// Seconds that the server asks to wait: `retry-after-ms` (OpenAI), or `retry-after` in seconds. A date is ignored.
+/// Seconds that the server asks to wait: `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<f64> {
+    let date = || {
+        let text = headers.get("retry-after")?.to_str().ok()?;
+        let then = jiff::fmt::rfc2822::parse(text.trim()).ok()?.timestamp();
+        Some(then.duration_since(jiff::Timestamp::now()).as_secs_f64().max(0.0))
+    };
     let number = |name: &str| {
         let value: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
         (value.is_finite() && value >= 0.0).then_some(value)
     };
-    number("retry-after-ms").map(|millis| millis / 1000.0).or_else(|| number("retry-after"))
+    number("retry-after-ms").map(|millis| millis / 1000.0).or_else(|| number("retry-after")).or_else(date)
 }
 
 /// The body's first `limit` bytes, or as much of them as came before it broke or stalled.
@@ -338,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_read_in_seconds_or_milliseconds() {
+    fn a_wait_is_read_in_seconds_in_milliseconds_or_as_a_date() {
         let wait = |name: &'static str, value: &str| {
             retry_after(&HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]))
         };
@@ -347,7 +364,10 @@ mod tests {
         assert_eq!(wait("retry-after-ms", "1500"), Some(1.5));
         assert_eq!(wait("retry-after", "-1"), None);
         assert_eq!(wait("retry-after", "inf"), None);
-        assert_eq!(wait("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"), None);
+        assert_eq!(wait("retry-after", "soon"), None);
+        assert_eq!(wait("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT"), Some(0.0), "the date is over");
+        let far = wait("retry-after", "Thu, 21 Oct 2100 07:28:00 GMT").unwrap();
+        assert!(far > 1e9, "{far}");
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Said {
     pub pieces: Vec<Piece>,
     /// What it costs.
     pub usage: Usage,
+    /// Whether it ends at the limit of the answer.
+    pub at_limit: bool,
     /// How the bytes look.
     pub form: Form,
 }
@@ -108,6 +110,12 @@ impl Said {
     /// The same at this cost.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
+        self
+    }
+
+    /// The same, cut off by the limit of the answer.
+    pub fn at_limit(mut self) -> Self {
+        self.at_limit = true;
         self
     }
 
@@ -261,7 +269,13 @@ fn anthropic(said: &Said) -> Vec<(String, String)> {
         events.extend(deltas.into_iter().map(delta));
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
-    let stop = if calls(said) { "tool_use" } else { "end_turn" };
+    let stop = if said.at_limit {
+        "max_tokens"
+    } else if calls(said) {
+        "tool_use"
+    } else {
+        "end_turn"
+    };
     events.push(json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null},
                        "usage": {"output_tokens": output}}));
     events.push(json!({"type": "message_stop"}));
@@ -298,7 +312,16 @@ fn openai(said: &Said) -> Vec<(String, String)> {
             }
         }
     }
-    chunks.push(chunk(json!({}), Some(if calls(said) { "tool_calls" } else { "stop" })));
+    chunks.push(chunk(
+        json!({}),
+        Some(if said.at_limit {
+            "length"
+        } else if calls(said) {
+            "tool_calls"
+        } else {
+            "stop"
+        }),
+    ));
     let Usage { input, output, cache_read, cache_write } = said.usage;
     let prompt = input + cache_read + cache_write;
     chunks.push(json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "strict-1",

@@ -3,12 +3,11 @@
 //! Servers that call themselves compatible differ most in tool calls: they leave out indexes or ids, repeat them, or
 //! send a call whole. Which piece belongs to which call is decided in [`Answer::call_for`] only.
 
-use crate::model::ModelEvent;
 use crate::model::wire::{Words, arguments, words_of};
+use crate::model::{ModelEvent, ids};
 use crate::transcript::{Block, Message, Reply, StopReason, Usage};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Why a stream is no answer.
@@ -143,8 +142,6 @@ impl Answer {
         earlier: &[Arc<Message>],
         on_event: &mut (dyn FnMut(ModelEvent) + Send),
     ) -> Reply {
-        let mut taken: HashSet<String> =
-            earlier.iter().flat_map(|message| &message.content).filter_map(id_of).collect();
         self.calls.retain(|call| !call.name.is_empty() || !call.arguments.is_empty());
         let mut content = Vec::new();
         if !self.thinking.is_empty() {
@@ -156,9 +153,6 @@ impl Answer {
         let stop = stop_reason(self.finish.unwrap_or_default(), !self.calls.is_empty(), self.refused);
         for call in &mut self.calls {
             call.tell(on_event);
-            if call.id.is_empty() || !taken.insert(call.id.clone()) {
-                call.id = format!("call_{}", uuid::Uuid::now_v7().simple());
-            }
             let (input, malformed) = arguments(&call.arguments);
             content.push(Block::ToolUse {
                 id: std::mem::take(&mut call.id),
@@ -167,6 +161,7 @@ impl Answer {
                 malformed,
             });
         }
+        ids::make_unique(&mut content, earlier);
         let model = if self.model.is_empty() { asked.to_owned() } else { self.model };
         Reply { content, stop, usage: self.usage, model }
     }
@@ -245,13 +240,6 @@ impl Call {
         if !std::mem::replace(&mut self.told, true) {
             on_event(ModelEvent::ToolUse { name: self.name.clone() });
         }
-    }
-}
-
-fn id_of(block: &Block) -> Option<String> {
-    match block {
-        Block::ToolUse { id, .. } => Some(id.clone()),
-        _ => None,
     }
 }
 

@@ -169,9 +169,9 @@ fn an_id_that_the_conversation_has_already_is_made_anew() {
     let chunk = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"x"}},{"index":1,"id":"call_2","function":{"name":"x"}}]},"finish_reason":"stop"}]}"#;
     let (_, answer) = read(chunk).unwrap();
     let reply = answer.reply("m", &[earlier.into()], &mut |_| {});
-    let ids: Vec<String> = reply.content.iter().filter_map(id_of).collect();
-    assert!(ids[0] != "call_1" && ids[0].starts_with("call_"), "{ids:?}");
-    assert_eq!(ids[1], "call_2");
+    let found: Vec<String> = reply.content.iter().filter_map(ids::id_of).collect();
+    assert!(found[0] != "call_1" && found[0].starts_with("call_"), "{found:?}");
+    assert_eq!(found[1], "call_2");
     assert_eq!(reply.stop, StopReason::ToolUse);
 }
 

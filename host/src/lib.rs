@@ -19,6 +19,7 @@ pub mod manifest;
 pub mod plain;
 pub mod price;
 pub mod prompt;
+pub mod skill;
 pub mod stop;
 pub mod tokens;
 pub mod yaml;

@@ -1,6 +1,8 @@
 //! YAML as all of our files are read: version 1.2, so that `n`, `y`, `on` and `off` are words, bounded by the parser's own
 //! budget for depth, aliases and size, and errors on one line with their place.
 
+pub mod tree;
+
 use serde::de::DeserializeOwned;
 
 /// Reads a value. The error says what is wrong and where.

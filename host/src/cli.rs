@@ -12,6 +12,7 @@ mod run;
 mod session;
 mod show;
 mod signals;
+mod skill;
 mod tool;
 mod wishes;
 
@@ -82,6 +83,9 @@ enum Command {
     /// Tools: lists them, calls one
     #[command(subcommand)]
     Tool(tool::ToolCommand),
+    /// Skills: lists them, shows one, checks files
+    #[command(subcommand)]
+    Skill(skill::SkillCommand),
     /// Sessions of this home
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -128,6 +132,9 @@ async fn dispatch(cli: Cli) -> Exit {
     {
         return ended(plugin::switch(options, name, off));
     }
+    if let (Ok(options), Command::Skill(command)) = (&options, &command) {
+        return ended(skill::skill(options, command));
+    }
     let opened = async {
         let options = options?;
         // The log lies in the home folder, which Host::open would make too late for the first run.
@@ -152,6 +159,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Chat(args) => chat::chat(&host, &args).await,
         Command::Plugin(command) => plugin::plugin(&host, &command),
         Command::Tool(command) => tool::tool(&host, &command).await,
+        Command::Skill(command) => skill::skill(&host.options, &command),
         Command::Session(command) => session::session(&host, &command),
         Command::Prompt(command) => prompt::prompt(&host, &command),
         Command::Doctor(args) => doctor::doctor(&host, &args).await,

@@ -12,6 +12,7 @@ use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Session};
+use crate::skills::{self, Owner};
 use crate::store::{NewSession, Store};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -281,6 +282,18 @@ impl Options {
         let own = [self.share.join("plugins"), self.home.join("plugins")];
         own.into_iter().chain(self.plugins.iter().cloned()).map(|path| PluginRoot { path }).collect()
     }
+
+    /// Skill folders, nearer ones over farther ones: shipped, the user's, the workspace's.
+    pub(crate) fn skill_roots(&self) -> Vec<skills::Root> {
+        let workspace = fs::canonicalize(&self.workspace).unwrap_or_else(|_| self.workspace.clone());
+        let far = [(self.share.join("skills"), Owner::Shipped), (self.home.join("skills"), Owner::User)];
+        let near = [".claude/skills", ".astrarium/skills"].map(|folder| (workspace.join(folder), Owner::Workspace));
+        let root = |(path, owner)| {
+            let within = (owner == Owner::Workspace).then(|| workspace.clone());
+            skills::Root { path, owner, within }
+        };
+        far.into_iter().chain(near).map(root).collect()
+    }
 }
 
 /// What the operator's files say, for the registry.
@@ -310,7 +323,7 @@ pub(crate) fn make_home(home: &Path) -> Result<()> {
     }
     #[cfg(not(unix))]
     fs::create_dir_all(home).with_context(failed)?;
-    for folder in ["plugins", "library", "locks"] {
+    for folder in ["plugins", "skills", "library", "locks"] {
         fs::create_dir_all(home.join(folder)).with_context(failed)?;
     }
     Ok(())

@@ -29,6 +29,7 @@ pub mod model;
 pub mod persona;
 pub mod plugin;
 pub mod runtime;
+pub mod skills;
 pub mod store;
 pub mod surroundings;
 // Conductor.

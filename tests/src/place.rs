@@ -49,6 +49,11 @@ pub fn program() -> PathBuf {
     from_setup("ASTRARIUM_BIN")
 }
 
+/// The Python that has the public validator of skills.
+pub fn python() -> PathBuf {
+    from_setup("ASTRARIUM_PYTHON")
+}
+
 /// One cache of compiled guests for all tests: compiling a Python guest takes seconds.
 fn cache() -> PathBuf {
     guests().parent().expect("the guests lie in a folder").join("test-cache")

@@ -87,6 +87,7 @@ fn with_places<'a>(tree: &Tree, profile: &str, command: &'a mut Command) -> &'a 
         .env("ASTRARIUM_SHARE", tree.share())
         .env("ASTRARIUM_GUESTS", tree.test_plugins())
         .env("ASTRARIUM_AIMOCK", javascript::aimock(tree))
+        .env("ASTRARIUM_PYTHON", python::interpreter(tree))
 }
 
 /// The program takes this one's place, so that Ctrl-C and its exit status are its own.

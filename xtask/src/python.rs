@@ -1,5 +1,7 @@
-//! Python for tests: guests built with componentize-py, which comes from PyPI into a virtual environment.
+//! Python for tests: guests built with componentize-py, and the public validator of skills. Both come from PyPI into a
+//! virtual environment.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::fingerprint::{self, Fingerprint};
@@ -8,12 +10,17 @@ use crate::{Outcome, files, say, share, shell, wit};
 
 const GUESTS: [&str; 2] = ["py-tool", "py-hook"];
 
-const NEEDED: &str = "the tests build guests in Python: \
-     install Python 3.10 or newer with venv (Debian: apt-get install python3 python3-venv)";
+const NEEDED: &str = "the tests build guests in Python and run a validator of skills: \
+     install Python 3.11 or newer with venv (Debian: apt-get install python3 python3-venv)";
 
 /// Names of the test plugins that are made here.
 pub fn names() -> Vec<String> {
     GUESTS.map(str::to_string).into()
+}
+
+/// The interpreter that knows the packages.
+pub fn interpreter(tree: &Tree) -> PathBuf {
+    tree.py_tools().join("venv/bin/python")
 }
 
 /// Creates the virtual environment where it is missing or other packages are pinned now.

@@ -1,0 +1,245 @@
+//! `skill`: which skills there are, and what is wrong with a skill file.
+
+use super::show::{note_line, notice, print_line};
+use super::{Exit, usage};
+use crate::host::Options;
+use crate::plain::one_line;
+use crate::skill::{self, Finding, Level, Skill, listing};
+use crate::skills::{Owner, folder};
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+#[derive(Subcommand)]
+pub(super) enum SkillCommand {
+    /// Lists the skills
+    List {
+        /// An array on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows one skill
+    Show {
+        /// The skill's name
+        name: String,
+        /// A document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Checks skill files; exit status 1 when one has an error
+    Check {
+        /// Skill folders, SKILL.md files, or folders of skills
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        /// Hold them to the public Agent Skills rules
+        #[arg(long)]
+        strict: bool,
+        /// An array on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// No host is needed: what helps with a broken skill must not need the plugins.
+pub(super) fn skill(options: &Options, command: &SkillCommand) -> Result<Exit> {
+    match command {
+        SkillCommand::List { json } => list(options, *json),
+        SkillCommand::Show { name, json } => show(options, name, *json),
+        SkillCommand::Check { paths, strict, json } => check(paths, *strict, *json),
+    }
+}
+
+/// A skill where it was found.
+struct Found {
+    owner: Owner,
+    file: PathBuf,
+    skill: Skill,
+}
+
+/// All skills, nearer ones in the place of farther ones; what was passed over is said on standard error.
+fn all(options: &Options) -> Vec<Found> {
+    let mut all: Vec<Found> = Vec::new();
+    for root in options.skill_roots() {
+        let (files, passed_over) = folder::find(&root.path, root.within.as_deref());
+        passed_over.iter().for_each(|line| note_line(&notice(line)));
+        for file in files {
+            let skill = match folder::read(&file) {
+                Ok(skill) => skill,
+                Err(reason) => {
+                    note_line(&notice(&reason));
+                    continue;
+                }
+            };
+            let name = skill::folded(&skill.name);
+            all.retain(|other| {
+                let shadowed = skill::folded(&other.skill.name) == name;
+                if shadowed {
+                    let (near, far) = (file.display(), other.file.display());
+                    note_line(&notice(&format!("{near} takes the place of {far}")));
+                }
+                !shadowed
+            });
+            all.push(Found { owner: root.owner, file, skill });
+        }
+    }
+    all.sort_by(|a, b| a.skill.name.cmp(&b.skill.name));
+    all
+}
+
+fn list(options: &Options, json: bool) -> Result<Exit> {
+    let all = all(options);
+    if json {
+        let documents: Vec<Value> = all.iter().map(document).collect();
+        print_line(&serde_json::to_string_pretty(&documents)?);
+        return Ok(Exit::Done);
+    }
+    for found in &all {
+        let (name, version) = (&found.skill.name, found.skill.version.as_deref().unwrap_or("-"));
+        let description = found.skill.description.as_deref().unwrap_or("(no description)");
+        let line = format!("{name:<16} {version:<8} {:<9} {description}", found.owner.word());
+        print_line(&one_line(&line, 160));
+    }
+    Ok(Exit::Done)
+}
+
+fn show(options: &Options, name: &str, json: bool) -> Result<Exit> {
+    let asked = skill::folded(name);
+    let found = all(options).into_iter().find(|found| skill::folded(&found.skill.name) == asked);
+    let found = found
+        .ok_or_else(|| usage(format!("there is no skill {name:?}; `astrarium skill list` shows those there are")))?;
+    if json {
+        let mut document = document(&found);
+        document["body"] = found.skill.body.as_str().into();
+        print_line(&serde_json::to_string_pretty(&document)?);
+        return Ok(Exit::Done);
+    }
+    let print = |line: &str| print_line(&one_line(line, usize::MAX));
+    print(&listing::line(&found.skill, crate::prompt::Language::En));
+    print(&format!("file: {} ({})", found.file.display(), found.owner.word()));
+    if let Some(version) = &found.skill.version {
+        print(&format!("version: {version}"));
+    }
+    if let Some(hint) = &found.skill.argument_hint {
+        print(&format!("arguments: {hint}"));
+    }
+    listing::explain(&found.skill).iter().for_each(|line| print(line));
+    found.skill.findings.iter().for_each(|finding| print(&finding_line(&found.file, finding)));
+    print_line(&format!("\n{}", crate::plain::lines(&found.skill.body)));
+    Ok(Exit::Done)
+}
+
+fn document(found: &Found) -> Value {
+    let Found { owner, file, skill } = found;
+    json!({
+        "name": skill.name,
+        "description": skill.description,
+        "when_to_use": skill.when_to_use,
+        "version": skill.version,
+        "argument_hint": skill.argument_hint,
+        "context": skill.context,
+        "allowed_tools": skill.allowed_tools,
+        "model": skill.model,
+        "effort": skill.effort,
+        "agent": skill.agent,
+        "paths": skill.paths.globs(),
+        "user_invocable": skill.user_invocable,
+        "disable_model_invocation": skill.disable_model_invocation,
+        "owner": owner,
+        "file": file,
+        "frontmatter": skill.frontmatter,
+        "findings": skill.findings,
+    })
+}
+
+fn check(paths: &[PathBuf], strict: bool, json: bool) -> Result<Exit> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(files_at(path)?);
+    }
+    let checked: Vec<Checked> = files.into_iter().map(|file| Checked::of(file, strict)).collect();
+    if json {
+        let documents: Vec<Value> = checked.iter().map(Checked::document).collect();
+        print_line(&serde_json::to_string_pretty(&documents)?);
+    } else {
+        checked.iter().for_each(Checked::print);
+    }
+    Ok(if checked.iter().all(Checked::is_good) { Exit::Done } else { Exit::Failed })
+}
+
+/// The skill files that a path names.
+fn files_at(path: &Path) -> Result<Vec<PathBuf>> {
+    // The name of `.` is that of the real folder.
+    let real = path.canonicalize().map_err(|error| usage(format!("{} cannot be opened: {error}", path.display())))?;
+    if !real.is_dir() {
+        return Ok(vec![real]);
+    }
+    if let Some(file) = folder::file_of(&real) {
+        return Ok(vec![file]);
+    }
+    let (files, passed_over) = folder::find(&real, None);
+    passed_over.iter().for_each(|line| note_line(&notice(line)));
+    if files.is_empty() {
+        return Err(usage(format!("there is no {} in {}; name a folder of skills", folder::FILE, path.display())));
+    }
+    Ok(files)
+}
+
+/// A file that was looked at.
+struct Checked {
+    file: PathBuf,
+    skill: Option<Skill>,
+    findings: Vec<Finding>,
+}
+
+impl Checked {
+    fn of(file: PathBuf, strict: bool) -> Self {
+        let bytes = match folder::bytes(&file) {
+            Ok(bytes) => bytes,
+            Err(text) => {
+                let findings = vec![Finding { line: 1, level: Level::Error, text }];
+                return Self { file, skill: None, findings };
+            }
+        };
+        let name = folder::folder_name(&file);
+        let skill = skill::read(&bytes, &name);
+        let mut findings = skill.findings.clone();
+        if strict {
+            findings.extend(skill::strict::check(&bytes, &name));
+            findings.sort_by_key(|finding| (finding.line, std::cmp::Reverse(finding.level)));
+        }
+        Self { file, skill: Some(skill), findings }
+    }
+
+    fn is_good(&self) -> bool {
+        self.findings.iter().all(|finding| finding.level < Level::Error)
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "file": self.file,
+            "name": self.skill.as_ref().map(|skill| &skill.name),
+            "ok": self.is_good(),
+            "findings": self.findings,
+            "host": self.skill.as_ref().map(listing::explain).unwrap_or_default(),
+        })
+    }
+
+    fn print(&self) {
+        for finding in &self.findings {
+            print_line(&finding_line(&self.file, finding));
+        }
+        let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
+        let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+        let name = self.skill.as_ref().map_or("-", |skill| &skill.name);
+        print_line(&one_line(&format!("{name}: {errors} errors, {warnings} warnings"), 160));
+        for line in self.skill.iter().flat_map(listing::explain) {
+            print_line(&one_line(&format!("  {line}"), usize::MAX));
+        }
+    }
+}
+
+fn finding_line(file: &Path, finding: &Finding) -> String {
+    let line = format!("{}:{}: {}: {}", file.display(), finding.line, finding.level.word(), finding.text);
+    one_line(&line, usize::MAX)
+}

@@ -7,6 +7,7 @@ mod config;
 mod kv;
 mod later;
 mod log;
+mod memory;
 mod tasks;
 mod tools;
 

@@ -6,6 +6,7 @@
 mod chat;
 mod doctor;
 mod log;
+mod memory;
 mod plugin;
 mod prompt;
 mod run;
@@ -63,6 +64,9 @@ struct Global {
     /// The folder that file tools may touch
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
+    /// Papers, notes and memories [default: library in the home folder]
+    #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_LIBRARY", hide_env_values = true)]
+    library: Option<PathBuf>,
     /// Folder of compiled plugins [default: cache in the home folder]
     #[arg(long, global = true, value_name = "DIR", env = "ASTRARIUM_CACHE", hide_env_values = true)]
     cache: Option<PathBuf>,
@@ -92,7 +96,10 @@ enum Command {
     /// The prompt: what stands in it, what was cached, where two requests part
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
-    /// Checks toolchain, config, plugins, model and database
+    /// Memories: what is known beyond one session
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
+    /// Checks toolchain, config, plugins, memory, model and database
     Doctor(doctor::DoctorArgs),
     /// Plays the demo: a scripted model, real plugins, real files
     Demo,
@@ -162,6 +169,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Skill(command) => skill::skill(&host.options, &command),
         Command::Session(command) => session::session(&host, &command),
         Command::Prompt(command) => prompt::prompt(&host, &command),
+        Command::Memory(command) => memory::memory(&host, &command),
         Command::Doctor(args) => doctor::doctor(&host, &args).await,
     })
 }
@@ -213,6 +221,7 @@ fn options(global: &Global) -> Result<Options> {
         cache,
         config: global.config.clone(),
         plugins: global.plugins.clone(),
+        library: global.library.clone().filter(|library| !library.as_os_str().is_empty()),
         workspace: global.workspace.clone(),
         share: share()?,
         model: global.model.clone(),

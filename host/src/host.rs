@@ -12,6 +12,7 @@ use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Session};
+use crate::shelf::Shelf;
 use crate::skills::{self, Owner};
 use crate::store::{NewSession, Store};
 use anyhow::{Context as _, Result, bail};
@@ -30,6 +31,8 @@ pub struct Options {
     pub plugins: Vec<PathBuf>,
     /// What the file tools may touch.
     pub workspace: PathBuf,
+    /// Papers, notes and memories, when another folder than the home's was named.
+    pub library: Option<PathBuf>,
     /// What ships: plugins, policy, demo.
     pub share: PathBuf,
     /// Compiled plugins; must be writable by this user alone.
@@ -91,6 +94,9 @@ impl Host {
                 bail!("{} is a plugin itself; name the folder that it lies in with --plugins", folder.display());
             }
         }
+        if let Some(library) = &mut options.library {
+            *library = canonical(library, "the library")?;
+        }
         options.share = fs::canonicalize(&options.share).unwrap_or(options.share);
         if let Some(config) = &mut options.config {
             *config = canonical(config, "the config")?;
@@ -109,7 +115,8 @@ impl Host {
                 relay.send(Event::Progress { plugin, fraction, message });
             }
         };
-        let services = Services { store: store.clone(), progress: Arc::new(progress), desk: Arc::default() };
+        let shelf = Arc::new(Shelf::new(&options.library()));
+        let services = Services { store: store.clone(), shelf, progress: Arc::new(progress), desk: Arc::default() };
         let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.cache)?);
         let settings = settings(&options, &config)?;
         let registry = Arc::new(Registry::new(runtime, services, settings));
@@ -277,6 +284,11 @@ impl Options {
         self.config.clone().unwrap_or_else(|| self.home.join("astrarium.yaml"))
     }
 
+    /// Where papers, notes and memories are.
+    pub fn library(&self) -> PathBuf {
+        self.library.clone().unwrap_or_else(|| self.home.join("library"))
+    }
+
     /// Plugin folders, later ones over earlier ones: shipped, the home's, those of the command line.
     pub(crate) fn roots(&self) -> Vec<PluginRoot> {
         let own = [self.share.join("plugins"), self.home.join("plugins")];
@@ -308,7 +320,7 @@ fn settings(options: &Options, config: &Config) -> Result<Settings> {
         disabled: config::disabled(&options.home)?,
         kept_out: kept_out(options),
         workspace: options.workspace.clone(),
-        library: options.home.join("library"),
+        library: options.library(),
     })
 }
 

@@ -141,6 +141,7 @@ impl Place {
             config: None,
             plugins: vec![self.plugins()],
             workspace: self.workspace(),
+            library: None,
             share: if self.shipped { share() } else { self.folder.path().join("nothing-ships") },
             cache: cache(),
             model: None,

@@ -3,7 +3,7 @@
 
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::contract::astrarium::host::{agents, context, http, memory, process, skills};
+use crate::runtime::contract::astrarium::host::{agents, context, http, process, skills};
 
 fn later<T>(interface: &str) -> Result<T, Error> {
     Err(Error::Denied(format!(
@@ -21,28 +21,6 @@ impl http::Host for GuestState {
 impl process::Host for GuestState {
     async fn run(&mut self, _: process::Command) -> Result<process::Outcome, Error> {
         later("process")
-    }
-}
-
-impl memory::Host for GuestState {
-    async fn read(&mut self, _: String) -> Result<memory::Entry, Error> {
-        later("memory")
-    }
-
-    async fn write(&mut self, _: memory::Entry) -> Result<String, Error> {
-        later("memory")
-    }
-
-    async fn search(&mut self, _: String, _: u32) -> Result<Vec<memory::Entry>, Error> {
-        later("memory")
-    }
-
-    async fn all(&mut self) -> Result<Vec<memory::Entry>, Error> {
-        later("memory")
-    }
-
-    async fn forget(&mut self, _: String) -> Result<(), Error> {
-        later("memory")
     }
 }
 

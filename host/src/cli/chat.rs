@@ -24,6 +24,7 @@ pub(super) struct ChatArgs {
 /// Talks until the user leaves.
 pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     super::plugin::warn(host);
+    super::memory::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
     let wishes = args.session.prompt.wishes(false)?;

@@ -32,7 +32,7 @@ struct Check {
 }
 
 pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
-    let checks = [toolchain(), config(host), plugins(host), model(host).await, database(host)];
+    let checks = [toolchain(), config(host), plugins(host), memory(host), model(host).await, database(host)];
     report(&checks, args)
 }
 
@@ -127,6 +127,23 @@ fn plugins(host: &Host) -> Check {
     }
     let ok = wrong.is_none() && count(State::Failed) == 0 && !snapshot.plugins.is_empty();
     Check { what: "plugins", ok, optional: false, said }
+}
+
+fn memory(host: &Host) -> Check {
+    let shelf = &host.registry.services().shelf;
+    let folder = shelf.folder().display();
+    // Sessions run without a file that does not read; a shelf that cannot be read at all is another matter.
+    let (ok, optional, said) = match shelf.list() {
+        Ok(listing) => {
+            let mut said = format!("{} in {folder}, {} archived", listing.current.len(), listing.archived.len());
+            for broken in &listing.broken {
+                said.push_str(&format!("; left out: {}: {}", broken.file, broken.reason));
+            }
+            (listing.broken.is_empty(), true, said)
+        }
+        Err(error) => (false, false, error.to_string()),
+    };
+    Check { what: "memory", ok, optional, said }
 }
 
 async fn model(host: &Host) -> Check {

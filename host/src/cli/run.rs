@@ -74,6 +74,7 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
         return Err(usage("the prompt is empty; write what the agent should do"));
     }
     super::plugin::warn(host);
+    super::memory::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
     let mut session = host.session_with(args.session.which(&prompt), model, args.session.prompt.wishes(true)?)?;
@@ -140,8 +141,14 @@ pub(super) async fn demo(host: &Host) -> Result<Exit> {
     copy(&source, &workspace).with_context(|| {
         format!("the demo's files in {} cannot be copied; `cargo xtask run` puts them there", source.display())
     })?;
-    let options =
-        Options { workspace, home: folder.path().join("home"), config: None, model: None, ..host.options.clone() };
+    let options = Options {
+        workspace,
+        home: folder.path().join("home"),
+        config: None,
+        library: None,
+        model: None,
+        ..host.options.clone()
+    };
     let host = Host::open(options).await?;
     super::plugin::warn(&host);
     let model = host.demo_model()?;

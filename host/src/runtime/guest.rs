@@ -6,12 +6,14 @@ use super::{contract, fs_gate};
 use crate::context::CallContext;
 use crate::grant::Capabilities;
 use crate::limits::Limits;
+use crate::memory::Seen;
 use crate::plugin::Registry;
+use crate::shelf::Shelf;
 use crate::store::Store;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
@@ -58,6 +60,8 @@ pub type ProgressSink = dyn Fn(&str, Option<f32>, &str) + Send + Sync;
 pub struct Services {
     /// The store behind `kv` and `tasks`.
     pub store: Arc<Store>,
+    /// The files behind `memory`.
+    pub shelf: Arc<Shelf>,
     /// Where progress goes.
     pub progress: Arc<ProgressSink>,
     /// What only an open session has; empty outside one, and an import that needs it says so.
@@ -69,6 +73,15 @@ pub struct Services {
 pub struct Desk {
     /// Where its plugins are, for `tools`.
     pub registry: Option<Arc<Registry>>,
+    /// What the session knows of the memory files, so that its own writes are no news to it.
+    memory: Mutex<Seen>,
+}
+
+impl Desk {
+    /// What the session knows of the memory files.
+    pub fn memory(&self) -> MutexGuard<'_, Seen> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The state of one store: made for a call, dropped after it.

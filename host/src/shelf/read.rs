@@ -1,0 +1,102 @@
+//! Reading the folder: what is there, and each file for itself, so that a broken one hides no other.
+
+use super::{FILE_BYTES, INDEX, ShelfError, failed};
+use crate::memory::{Broken, Entry, Listing, placed};
+use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
+use std::fs::{self, Metadata};
+use std::io::Read as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What the folder looks like: equal as long as no file was written, added or removed.
+pub(super) type Stamp = Vec<(String, Look)>;
+
+/// What a file looks like without being opened. A file that was renamed into place has another number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    modified: Option<SystemTime>,
+    length: u64,
+    number: u64,
+}
+
+impl Look {
+    fn of(meta: &Metadata) -> Self {
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(meta);
+        #[cfg(not(unix))]
+        let number = 0;
+        Self { modified: meta.modified().ok(), length: meta.len(), number }
+    }
+}
+
+/// Names and looks of the folder's Markdown files, in order. Hidden files, the index and others are not ours.
+pub(super) fn stamp(folder: &Path) -> Result<Stamp, ShelfError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed(folder))? {
+        let entry = entry.map_err(failed(folder))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == INDEX || !name.to_lowercase().ends_with(".md") {
+            continue;
+        }
+        // Gone again, or a link to nothing: the reader says which.
+        let look = fs::metadata(entry.path()).map(|meta| Look::of(&meta));
+        found.push((name, look.unwrap_or(Look { modified: None, length: 0, number: 0 })));
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(found)
+}
+
+/// Reads every file of the folder.
+pub(super) fn listing(folder: &Path, stamp: &Stamp) -> Listing {
+    let (mut entries, mut broken) = (Vec::new(), Vec::new());
+    for (file, _) in stamp {
+        match entry(folder, file) {
+            Ok(entry) => entries.push(entry),
+            // An archived version that does not read hides nothing that holds, and there is nothing to mend it for.
+            Err(_) if matches!(placed(file), Some((_, Some(_)))) => {}
+            Err(reason) => broken.push(Broken { file: file.clone(), reason }),
+        }
+    }
+    Listing::new(entries, broken)
+}
+
+/// Reads one file.
+pub(super) fn entry(folder: &Path, file: &str) -> Result<Entry, String> {
+    let Some((slug, version)) = placed(file) else {
+        return Err("the name is none of a memory; rename it to words of a-z and 0-9 joined by -, and .md".into());
+    };
+    let (bytes, modified) = bytes(&folder.join(file))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|error| format!("byte {} is no UTF-8; save the file as UTF-8", error.valid_up_to() + 1))?;
+    Ok(Entry {
+        archived: version,
+        file: file.to_owned(),
+        updated: Timestamp::try_from(modified).unwrap_or_default(),
+        version: fingerprint(&bytes),
+        ..Entry::parse(slug, text)?
+    })
+}
+
+fn bytes(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
+    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
+    // Looked at before it is opened, since opening a pipe waits for its other end.
+    if !fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err("is no regular file; remove it".into());
+    }
+    let file = fs::File::open(path).map_err(cannot)?;
+    let modified = file.metadata().and_then(|meta| meta.modified()).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > FILE_BYTES {
+        return Err(format!(
+            "is larger than {FILE_BYTES} bytes; make it shorter, or keep it elsewhere and point to it"
+        ));
+    }
+    Ok((bytes, modified))
+}
+
+/// The first 16 hex digits of the SHA-256.
+pub(super) fn fingerprint(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

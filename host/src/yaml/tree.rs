@@ -314,6 +314,6 @@ mod tests {
 
     #[test]
     fn mistakes_have_their_line() {
-        check("a: 1\nb: c: d\n", expect![""]);
+        check("a: 1\nb: c: d\n", expect!["line 2: mapping values are not allowed in this context"]);
     }
 }

@@ -5,6 +5,7 @@ use super::{Exit, usage};
 use crate::host::Host;
 use crate::memory::{Entry, Listing, Mark, age_note, heading, placed, slug};
 use crate::plain;
+use crate::prompt::Texts;
 use crate::shelf::{Shelf, ShelfError};
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
@@ -120,7 +121,7 @@ fn show(host: &Host, shelf: &Shelf, name: &str, json: bool) -> Result<()> {
         return Ok(());
     }
     print_line(&heading(&entry, &old.mark(&entry), host.language()));
-    if let Some(note) = age_note(&entry, jiff::Timestamp::now(), host.language()) {
+    if let Some(note) = age_note(&entry, jiff::Timestamp::now(), &Texts::built_in(host.language())) {
         print_line(&note);
     }
     print_line(&format!("\n{}", plain::lines(&entry.content)));

@@ -4,15 +4,17 @@
 use super::render::harmless;
 use super::{Entry, Listing, Mark, heading};
 use crate::plain;
-use crate::prompt::Language;
+use crate::prompt::{Language, Texts};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Changes that one reminder names; a folder that was restored is no news item by item.
 const NAMED: usize = 10;
 
 /// What a session knows of the shelf: versions of entries by slug. Empty and unfollowed until it has looked once.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Seen {
     known: Option<BTreeMap<String, String>>,
 }
@@ -43,7 +45,8 @@ impl Seen {
     }
 
     /// The text of a reminder on all that others changed since the last look, or none; after it, all is known.
-    pub fn news(&mut self, listing: &Listing, language: Language) -> Option<String> {
+    pub fn news(&mut self, listing: &Listing, texts: &Texts) -> Option<String> {
+        let language = texts.language();
         let known = self.known.as_mut()?;
         let now = versions(listing.current.iter());
         let changed = listing.current.iter().filter(|entry| known.get(&entry.slug) != Some(&entry.version));
@@ -57,20 +60,13 @@ impl Seen {
         }
         let more = lines.len().saturating_sub(NAMED);
         lines.truncate(NAMED);
-        let (head, close) = match language {
-            Language::Zh => ("[记忆更新] 本会话之外的改动：", "需要全文时用 memory_read；用到之前先核实。"),
-            Language::En => (
-                "[Memory changed] Outside of this session:",
-                "Read one whole with memory_read; check it before you rely on it.",
-            ),
-        };
         if more > 0 {
             lines.push(match language {
                 Language::Zh => format!("- 另有 {more} 条"),
                 Language::En => format!("- and {more} more"),
             });
         }
-        Some(format!("{head}\n{}\n{close}", lines.join("\n")))
+        Some(texts.fill("memory-news", &[("changes", &lines.join("\n"))]))
     }
 }
 
@@ -121,9 +117,9 @@ mod tests {
             - changed [project] b: about b
             - updated c→d
             Read one whole with memory_read; check it before you rely on it."#]]
-        .assert_eq(&seen.news(&listing, Language::En).unwrap());
-        assert_eq!(seen.news(&listing, Language::En), None);
-        let told = seen.news(&of(&[("a", 1), ("b", 2)]), Language::Zh).unwrap();
+        .assert_eq(&seen.news(&listing, &Texts::built_in(Language::En)).unwrap());
+        assert_eq!(seen.news(&listing, &Texts::built_in(Language::En)), None);
+        let told = seen.news(&of(&[("a", 1), ("b", 2)]), &Texts::built_in(Language::Zh)).unwrap();
         assert!(told.contains("- 已删除 d"), "{told}");
     }
 
@@ -132,14 +128,14 @@ mod tests {
         let mut seen = Seen::all(&of(&[("a", 1), ("b", 1)]));
         seen.note("a", "a@2");
         seen.note_gone("b");
-        assert_eq!(seen.news(&of(&[("a", 2)]), Language::En), None);
+        assert_eq!(seen.news(&of(&[("a", 2)]), &Texts::built_in(Language::En)), None);
     }
 
     #[test]
     fn a_session_that_goes_on_hears_what_happened_meanwhile() {
         let listing = of(&[("a", 1), ("b", 5)]);
         let mut seen = Seen::as_of(&listing, sample("x", 3).updated);
-        let told = seen.news(&listing, Language::En).unwrap();
+        let told = seen.news(&listing, &Texts::built_in(Language::En)).unwrap();
         assert!(told.contains("b: about b") && !told.contains("a: about a"), "{told}");
     }
 
@@ -147,9 +143,9 @@ mod tests {
     fn many_changes_are_counted_and_an_unfollowed_shelf_is_silent() {
         let names: Vec<String> = (0..30).map(|n| format!("m{n}")).collect();
         let many = of(&names.iter().map(|name| (name.as_str(), 1)).collect::<Vec<_>>());
-        let told = Seen::all(&of(&[])).news(&many, Language::En).unwrap();
+        let told = Seen::all(&of(&[])).news(&many, &Texts::built_in(Language::En)).unwrap();
         assert_eq!(told.lines().count(), 13);
         assert!(told.contains("- and 20 more"), "{told}");
-        assert_eq!(Seen::default().news(&many, Language::En), None);
+        assert_eq!(Seen::default().news(&many, &Texts::built_in(Language::En)), None);
     }
 }

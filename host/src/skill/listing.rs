@@ -2,6 +2,7 @@
 
 use super::{Mode, Skill};
 use crate::prompt::Language;
+use crate::tokens::{self, Tokenizer};
 
 /// Characters of one skill's line (SPEC 2.1): more is no summary.
 pub const LINE: usize = 1_536;
@@ -67,7 +68,7 @@ pub fn explain(skill: &Skill) -> Vec<String> {
     let variables =
         ["${SKILL_DIR}", "${SESSION_ID}", "$ARGUMENTS"].into_iter().filter(|name| skill.body.contains(name));
     let variables: Vec<&str> = variables.collect();
-    let (count, tokens) = (skill.body.lines().count(), super::strict::tokens(&skill.body));
+    let (count, tokens) = (skill.body.lines().count(), tokens::text(&skill.body, Tokenizer::Claude));
     let with = if variables.is_empty() { String::new() } else { format!(", with {}", variables.join(", ")) };
     lines.push(format!("has a body of {count} lines, about {tokens} tokens{with}"));
     lines

@@ -4,6 +4,7 @@
 //! fields that this host has beyond the rules are noted and no mistake, since other hosts only pass over them.
 
 use super::{Finding, Level, fields, source};
+use crate::tokens::{self, Tokenizer};
 use crate::yaml::tree::{self, Kind, Node};
 
 /// Characters of a name.
@@ -19,7 +20,7 @@ const COMPATIBILITY: usize = 500;
 const BODY_LINES: usize = 500;
 
 /// Tokens of a body that the rules advise.
-const BODY_TOKENS: usize = 5_000;
+const BODY_TOKENS: u64 = 5_000;
 
 /// Fields of the rules.
 const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
@@ -214,7 +215,7 @@ fn tools(value: &Node, line: usize, found: &mut Found) {
 }
 
 fn advise(body: &str, line: usize, found: &mut Found) {
-    let (lines, tokens) = (body.trim().lines().count(), tokens(body));
+    let (lines, tokens) = (body.trim().lines().count(), tokens::text(body, Tokenizer::Claude));
     if lines > BODY_LINES || tokens > BODY_TOKENS {
         found.note(
             line,
@@ -224,10 +225,4 @@ fn advise(body: &str, line: usize, found: &mut Found) {
             ),
         );
     }
-}
-
-/// About how many tokens a text is: one for each wide character, one for each four others.
-pub(super) fn tokens(text: &str) -> usize {
-    let wide = text.chars().filter(|c| *c >= '\u{2e80}').count();
-    wide + (text.chars().count() - wide).div_ceil(4)
 }

@@ -334,6 +334,8 @@ fn status(status: u16, kind: &'static str) -> Plan {
 async fn a_server_that_fails_gets_one_line_and_loses_nothing() {
     let server = Strict::start().await;
     let place = Place::new();
+    // How often it is asked again is tested by itself.
+    place.config("retry: { attempts: 1 }\n");
     for (plan, words) in [
         (status(401, "authentication_error"), "ANTHROPIC_API_KEY"),
         (status(429, "rate_limit_error"), "429"),

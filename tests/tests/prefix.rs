@@ -92,6 +92,12 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
                     place.plugin("shout");
                 }
                 12 => astrarium::config::set_disabled(&place.home(), "json1k", true).unwrap(),
+                // A person edits a memory beside the session.
+                16 => {
+                    let path = place.home().join("library/memory/fact-3.md");
+                    let text = fs::read_to_string(&path).unwrap();
+                    fs::write(&path, format!("{text}\nAnd one line more.\n")).unwrap();
+                }
                 20 => fs::remove_dir_all(place.plugins().join("shout")).unwrap(),
                 _ => {}
             }
@@ -108,6 +114,11 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
                 13 => Some(call(turn, "crunch", json!({ "doc": 1 }))),
                 15 => Some(call(turn, "todo_write", todo("completed"))),
                 17 => Some(call(turn, "read_file", json!({ "path": "notes.txt" }))),
+                3 | 8 | 14 => {
+                    let name = format!("fact {turn}");
+                    let input = json!({ "name": name, "type": "project", "description": "d", "content": "c" });
+                    Some(call(turn, "save_memory", input))
+                }
                 21 => Some(call(turn, "call_tool", json!({ "name": "shout", "input": { "text": "gone" } }))),
                 _ => None,
             };
@@ -130,14 +141,15 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
         }
         assert_eq!(server.violations(), Vec::<String>::new(), "{wire:?}");
         let requests = server.requests();
-        assert_eq!(requests.len(), 38);
+        assert_eq!(requests.len(), 41);
         assert_each_begins_with_the_one_before(&requests);
         assert!(requests.iter().all(|body| marks(body) <= 4 && !body.to_string().contains("DYNAMIC_BOUNDARY")));
         let last = requests.last().unwrap().to_string();
         assert_eq!(last.matches("- shout: ").count(), 1, "a new tool is announced once");
+        assert_eq!(last.matches("fact-3").count() > 1, true, "what a person changed is told at the tail");
         assert!(last.contains("Prefer short answers."), "AGENTS.md stands in front");
         let ledger = host.store.requests(&session.id).unwrap();
-        assert_eq!(ledger.len(), 38);
+        assert_eq!(ledger.len(), 41);
         for pair in ledger.windows(2) {
             assert_eq!(pair[1].shared_bytes, pair[0].bytes, "the ledger says so, too: {pair:?}");
         }

@@ -161,7 +161,9 @@ impl Entry {
 }
 
 /// The head with the number of lines before it, if there is one, and the body.
-fn split(text: &str) -> Result<(Option<(usize, &str)>, &str), String> {
+type Split<'a> = (Option<(usize, &'a str)>, &'a str);
+
+fn split(text: &str) -> Result<Split<'_>, String> {
     let start = text.len() - text.trim_start().len();
     let Some(rest) =
         text[start..].strip_prefix("---").filter(|rest| rest.trim_start_matches([' ', '\t']).starts_with('\n'))

@@ -2,12 +2,14 @@
 
 use super::Session;
 use crate::epoch::{self, Epoch, Prefix};
+use crate::memory::{self, Listing, Seen};
 use crate::prompt::marks::{self, marks};
-use crate::prompt::reminder;
 use crate::prompt::render::{self, Place};
+use crate::prompt::segments::{order, own};
+use crate::prompt::{Segment, Stability, reminder};
 use crate::request::{Request, ToolChoice};
 use crate::store::{RequestRecord, StoreError};
-use crate::transcript::{Message, Reply};
+use crate::transcript::{Message, Origin, Reply};
 use std::sync::Arc;
 
 /// A request that was answered, as far as the next one is compared with it.
@@ -35,15 +37,24 @@ impl Session {
                 "resume" => Epoch::warm(&self.store, &self.id, &inputs, self.setup.cache_life)?,
                 _ => None,
             };
+            let listing = self.listing();
             let epoch = match warm {
                 Some(epoch) => {
-                    self.recall_last_request(&epoch)?;
+                    let last = self.recall_last_request(&epoch)?;
+                    if let (Some(listing), Some(last)) = (&listing, last) {
+                        *self.calls.services.desk.memory() = Seen::as_of(listing, last);
+                    }
                     epoch
                 }
                 None => {
                     let snapshot = self.calls.registry.snapshot();
                     let uses = self.store.tool_uses()?;
-                    let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, Vec::new());
+                    let mut contributed = Vec::new();
+                    if let Some(listing) = &listing {
+                        *self.calls.services.desk.memory() = Seen::all(listing);
+                        contributed.push(self.memory_segment(listing));
+                    }
+                    let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, contributed);
                     Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered)?
                 }
             };
@@ -55,20 +66,48 @@ impl Session {
         }
     }
 
+    /// The memory files. A shelf that does not read is said and leaves the session without memories, never silently.
+    fn listing(&self) -> Option<Arc<Listing>> {
+        match self.calls.services.shelf.list() {
+            Ok(listing) => Some(listing),
+            Err(error) => {
+                tracing::error!("the session goes on without memories: {error}");
+                None
+            }
+        }
+    }
+
+    /// Memories that bear on the user's latest question (SPEC 3.1).
+    fn memory_segment(&self, listing: &Listing) -> Segment {
+        let asked = self.messages.iter().rev().find(|message| message.origin == Origin::User);
+        let question = asked.map(|message| message.text()).unwrap_or_default();
+        let text = memory::segment(listing, &question, jiff::Timestamp::now(), self.texts());
+        let source = self.calls.services.shelf.folder().display().to_string();
+        Segment { source, ..own("memory", order::MEMORY, Stability::Session, 4, text) }
+    }
+
     /// Ends the epoch: the cache is lost anyway, so the next request is rendered from what there is then.
     pub fn end_epoch(&mut self, reason: &'static str) {
         self.epoch = None;
         self.next_epoch = reason;
     }
 
-    /// What the model has not been told of yet, for the tail of the conversation: changes of the catalogue.
+    /// What the model has not been told of yet, for the tail of the conversation: changes of the catalogue, and of the
+    /// memories by others.
     pub fn news(&mut self) -> Result<Vec<String>, StoreError> {
         let snapshot = self.calls.registry.snapshot();
         let (store, id) = (self.store.clone(), self.id.clone());
+        let mut news = Vec::new();
         let epoch = self.epoch()?;
-        let Some(tools) = epoch.news(&snapshot) else { return Ok(Vec::new()) };
-        epoch.keep_told(&store, &id)?;
-        Ok(vec![reminder(&self.texts().fill("catalogue-news", &[("tools", &tools)]))])
+        if let Some(tools) = epoch.news(&snapshot) {
+            epoch.keep_told(&store, &id)?;
+            news.push(reminder(&self.texts().fill("catalogue-news", &[("tools", &tools)])));
+        }
+        if let Some(listing) = self.listing() {
+            let changed = self.calls.services.desk.memory().news(&listing, self.texts());
+            news.extend(changed.map(|text| reminder(&text)));
+        }
+        Ok(news)
     }
 
     /// The next request, and what it shares with the one before.
@@ -151,11 +190,11 @@ impl Session {
     }
 
     /// In a second process: the last request was the epoch's prefix and the first messages of the transcript.
-    fn recall_last_request(&mut self, epoch: &Epoch) -> Result<(), StoreError> {
-        let Some(last) = self.store.last_request(&self.id)? else { return Ok(()) };
+    fn recall_last_request(&mut self, epoch: &Epoch) -> Result<Option<jiff::Timestamp>, StoreError> {
+        let Some(last) = self.store.last_request(&self.id)? else { return Ok(None) };
         let messages = self.messages.iter().skip(last.first as usize).take(last.messages as usize);
         let messages = messages.map(|message| (message.clone(), render::message(message).len() as u64)).collect();
         self.sent = Some(Sent { epoch: epoch.number, front: epoch.pieces.clone(), messages });
-        Ok(())
+        Ok(last.created.parse().ok())
     }
 }

@@ -146,7 +146,7 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
         assert!(requests.iter().all(|body| marks(body) <= 4 && !body.to_string().contains("DYNAMIC_BOUNDARY")));
         let last = requests.last().unwrap().to_string();
         assert_eq!(last.matches("- shout: ").count(), 1, "a new tool is announced once");
-        assert_eq!(last.matches("fact-3").count() > 1, true, "what a person changed is told at the tail");
+        assert!(last.matches("fact-3").count() > 1, "what a person changed is told at the tail");
         assert!(last.contains("Prefer short answers."), "AGENTS.md stands in front");
         let ledger = host.store.requests(&session.id).unwrap();
         assert_eq!(ledger.len(), 41);

@@ -11,17 +11,38 @@ mod memory;
 mod tasks;
 mod tools;
 
+use crate::audit::{Entry, Kind};
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types;
 use crate::store::StoreError;
 
-/// The refusal for a capability that was not granted, with its cure.
-fn denied(state: &GuestState, capability: &str) -> types::Error {
-    types::Error::Denied(format!(
-        "{capability} is not granted to {plugin}; an operator grants it under grants: in astrarium.yaml with \
-         `- {{ plugin: {plugin}, {capability}: true }}`",
-        plugin = state.env.plugin
-    ))
+impl GuestState {
+    /// Judges a capability that is granted or not, with nothing between. Either way it goes on the call's trail; the
+    /// refusal names its cure.
+    fn may(&self, capability: &'static str, granted: bool) -> Result<(), types::Error> {
+        if granted {
+            self.trail.allowed(capability, &format!("{capability}: true"), "");
+            return Ok(());
+        }
+        let reason = format!(
+            "{capability} is not granted to {plugin}; an operator grants it under grants: in astrarium.yaml with \
+             `- {{ plugin: {plugin}, {capability}: true }}`",
+            plugin = self.env.plugin
+        );
+        self.trail.refused(capability, "not granted", "", &reason);
+        Err(types::Error::Denied(reason))
+    }
+
+    /// Puts one decision on the audit before the act that it allows: for acts that leave this machine or start a program,
+    /// which must not happen unrecorded. Cheaper ones go on the trail, which is recorded when the call has ended.
+    pub fn record_first(&self, capability: &str, target: &str, outcome: &str, rule: &str) -> Result<(), types::Error> {
+        let entry = Entry::of(&self.context, Kind::Capability, capability).by(&self.env.plugin, &self.env.digest);
+        let (target, rule) = (target.to_owned(), rule.to_owned());
+        let entry = Entry { target, rule, ..entry.came_to(outcome, "") };
+        self.services.audit.put(vec![entry]).map_err(|error| {
+            types::Error::Failed(format!("every use of {capability} must be recorded, and this one cannot be: {error}"))
+        })
+    }
 }
 
 impl From<StoreError> for types::Error {

@@ -3,6 +3,7 @@
 //! Standard output holds answers and documents, standard error everything else. Exit status: 0 done, 1 failed, 2 usage
 //! or config, 3 refused by policy, 130 cancelled.
 
+mod audit;
 mod chat;
 mod doctor;
 mod log;
@@ -99,7 +100,9 @@ enum Command {
     /// Memories: what is known beyond one session
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Checks toolchain, config, plugins, memory, model and database
+    /// What was done, decided and changed: every call, hook, capability and turn of a plugin's life
+    Audit(audit::AuditArgs),
+    /// Checks toolchain, config, plugins, memory, model, database and audit
     Doctor(doctor::DoctorArgs),
     /// Plays the demo: a scripted model, real plugins, real files
     Demo,
@@ -142,6 +145,9 @@ async fn dispatch(cli: Cli) -> Exit {
     if let (Ok(options), Command::Skill(command)) = (&options, &command) {
         return ended(skill::skill(options, command));
     }
+    if let (Ok(options), Command::Audit(args)) = (&options, &command) {
+        return ended(audit::audit(options, args).await);
+    }
     let opened = async {
         let options = options?;
         // The log lies in the home folder, which Host::open would make too late for the first run.
@@ -170,6 +176,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Session(command) => session::session(&host, &command),
         Command::Prompt(command) => prompt::prompt(&host, &command),
         Command::Memory(command) => memory::memory(&host, &command),
+        Command::Audit(args) => audit::audit(&host.options, &args).await,
         Command::Doctor(args) => doctor::doctor(&host, &args).await,
     })
 }

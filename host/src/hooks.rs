@@ -2,11 +2,15 @@
 //!
 //! Gates and mutators fail closed: an error, a trap or a time-out refuses the call or withholds the result. Observers
 //! fail alone: their error is logged and the work goes on; three failures in a session retire one for that session.
-//! Each function is called exactly once for its event, by `turn` or `tool_call`, and from nowhere else.
+//! Each function is called exactly once for its event, by `turn` or `tool_call`, and from nowhere else. Every answer goes on
+//! the audit: those about a call with the call, by `tool_call`; those of observers here, when all of an event have answered.
 
+mod witness;
+
+use crate::audit::{self, Entry, Kind, Trail};
 use crate::context::CallContext;
 use crate::event::EndReason;
-use crate::fold::Verdict;
+use crate::fold::{Judgement, Verdict};
 use crate::plugin::{Plugin, Registry, Snapshot};
 use crate::runtime::{Answer, CallError, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
 use crate::transcript::Part;
@@ -15,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use witness::{Witness, words};
 
 /// Characters of a reason that the model sees: short and plain.
 const REASON: usize = 600;
@@ -53,6 +58,21 @@ pub struct Judged<'a> {
     pub plugin: &'a str,
     /// SHA-256 of its component.
     pub digest: &'a str,
+    /// Digest of the arguments, where there is an audit.
+    pub arguments: &'a str,
+}
+
+/// The call whose result hooks see.
+#[derive(Clone, Copy)]
+pub struct Answered<'a> {
+    /// Tool name.
+    pub tool: &'a str,
+    /// Arguments that it was run with.
+    pub input: &'a Value,
+    /// Digest of them, where there is an audit.
+    pub arguments: &'a str,
+    /// How long the call took.
+    pub duration: Duration,
 }
 
 impl Hooks {
@@ -71,22 +91,31 @@ impl Hooks {
         open_tasks: u32,
     ) -> (Vec<String>, bool) {
         let snapshot = self.registry.snapshot();
-        let (mut texts, mut recovery) = (Vec::new(), true);
+        let (mut texts, mut recovery, mut entries) = (Vec::new(), true, Vec::new());
         for (plugin, loaded, env) in snapshot.hooks(|exports| exports.session_start.is_some()) {
-            let guest = self.guest(loaded, env, context, cancel);
+            let witness = Witness::new("session-start", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().session_start(guest, resumed, model, open_tasks);
-            if let Some(answer) = self.observe("session-start", plugin, answer).await {
+            if let Some(answer) = self.observe(witness, plugin, answer, &mut entries).await {
                 texts.extend(answer.context.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
                 recovery &= answer.task_recovery;
             }
         }
+        self.put(entries);
         (texts, recovery)
     }
 
-    /// The verdict of all gates on a call. A gate that cannot judge refuses.
-    pub async fn pre_tool_use<'a>(&self, at: Moment<'_>, call: &Judged<'_>, input: &'a Value) -> Verdict<'a> {
+    /// The verdict of all gates on a call, and the entries of their answers. A gate that cannot judge refuses.
+    pub async fn pre_tool_use<'a>(
+        &self,
+        at: Moment<'_>,
+        call: &Judged<'_>,
+        input: &'a Value,
+    ) -> (Verdict<'a>, Vec<Entry>) {
         let Moment { snapshot, context, cancel } = at;
-        let mut verdict = Verdict::new(input);
+        let (mut verdict, mut entries) = (Verdict::new(input), Vec::new());
+        let mut arguments = call.arguments.to_owned();
         if let Some((gate, reason)) = snapshot.broken_gates.first() {
             verdict.block = Some((
                 gate.clone(),
@@ -94,17 +123,32 @@ impl Hooks {
                     "the gate {gate} cannot judge calls, so all are refused until an operator mends or disables it: {reason}"
                 )),
             ));
-            return verdict;
+            let digest = snapshot.plugin(gate).map(|plugin| plugin.digest()).unwrap_or_default();
+            let entry = Entry::of(context, Kind::Hook, "pre-tool-use").by(gate, digest).came_to("broken", reason);
+            entries.push(Entry { target: call.tool.to_owned(), arguments, ..entry });
+            return (verdict, entries);
         }
         for (plugin, loaded, env) in snapshot.hooks(|exports| exports.pre_tool_use.is_some()) {
-            let guest = self.guest(loaded, env, context, cancel);
+            let witness = Witness::new("pre-tool-use", plugin, context).on(call.tool, &arguments);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
             let target = (call.plugin, call.digest);
             let answer =
                 self.registry.runtime().pre_tool_use(guest, call.tool, &verdict.input, call.read_only, target).await;
             let goes_on = match answer {
-                Ok((Ok(judgement), _)) => verdict.fold(&plugin.name, judgement),
+                Ok((Ok(judgement), _)) => {
+                    let (outcome, reason) = words(&judgement);
+                    entries.extend(witness.tells(outcome, &reason));
+                    let mutates = matches!(judgement, Judgement::Mutate { .. });
+                    let goes_on = verdict.fold(&plugin.name, judgement);
+                    if mutates && self.services.audit.is_kept() {
+                        arguments = audit::digest(&verdict.input);
+                    }
+                    goes_on
+                }
                 failed => {
                     let reason = failure(failed);
+                    entries.extend(witness.tells("failed", &reason));
                     tracing::info!(
                         plugin = plugin.name,
                         hook = "pre-tool-use",
@@ -127,46 +171,56 @@ impl Hooks {
         if let Some((_, reason)) = &mut verdict.block {
             *reason = bounded(reason);
         }
-        verdict
+        (verdict, entries)
     }
 
-    /// The result as the model will see it. A mutator that fails withholds it.
+    /// The result as the model will see it, and the entries of the hooks' answers. A mutator that fails withholds it.
     pub async fn post_tool_use(
         &self,
         at: Moment<'_>,
-        tool: &str,
-        input: &Value,
+        call: Answered<'_>,
         mut result: ToolAnswer,
-        duration: Duration,
-    ) -> ToolAnswer {
+    ) -> (ToolAnswer, Vec<Entry>) {
         let Moment { snapshot, context, cancel } = at;
+        let Answered { tool, input, arguments, duration } = call;
+        let mut entries = Vec::new();
         for (plugin, loaded, env) in snapshot.hooks(|exports| exports.post_tool_use.is_some()) {
-            let guest = self.guest(loaded, env, context, cancel);
+            let witness = Witness::new("post-tool-use", plugin, context).on(tool, arguments);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
             match self.registry.runtime().post_tool_use(guest, tool, input, &result, duration).await {
-                Ok((Ok(None), _)) => {}
-                Ok((Ok(Some(other)), _)) => result = other,
+                Ok((Ok(None), _)) => entries.extend(witness.tells("keep", "")),
+                Ok((Ok(Some(other)), _)) => {
+                    entries.extend(witness.tells("mutate", ""));
+                    result = other;
+                }
                 failed => {
                     let reason = failure(failed);
+                    entries.extend(witness.tells("failed", &reason));
                     tracing::info!(plugin = plugin.name, hook = "post-tool-use", "the result is withheld: {reason}");
                     let text = bounded(&format!(
                         "the call ran, but its result is withheld, since the hook {} failed: {reason}",
                         plugin.name
                     ));
-                    return ToolAnswer { parts: vec![Part::Text { text }], is_error: true };
+                    return (ToolAnswer { parts: vec![Part::Text { text }], is_error: true }, entries);
                 }
             }
         }
-        result
+        (result, entries)
     }
 
     /// Tells the observers of a step.
     pub async fn step_complete(&self, context: &CallContext, cancel: &CancellationToken, figures: StepFigures) {
         let snapshot = self.registry.snapshot();
+        let mut entries = Vec::new();
         for (plugin, loaded, env) in snapshot.hooks(|exports| exports.step_complete.is_some()) {
-            let guest = self.guest(loaded, env, context, cancel);
+            let witness = Witness::new("step-complete", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().step_complete(guest, figures);
-            self.observe("step-complete", plugin, answer).await;
+            self.observe(witness, plugin, answer, &mut entries).await;
         }
+        self.put(entries);
     }
 
     /// Tells the observers that a run has ended.
@@ -174,11 +228,15 @@ impl Hooks {
         let snapshot = self.registry.snapshot();
         // Of its own: a cancelled run still stops in order.
         let cancel = CancellationToken::new();
+        let mut entries = Vec::new();
         for (plugin, loaded, env) in snapshot.hooks(|exports| exports.session_stop.is_some()) {
-            let guest = self.guest(loaded, env, context, &cancel);
+            let witness = Witness::new("session-stop", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, &cancel);
             let answer = self.registry.runtime().session_stop(guest, reason, steps, tool_calls);
-            self.observe("session-stop", plugin, answer).await;
+            self.observe(witness, plugin, answer, &mut entries).await;
         }
+        self.put(entries);
     }
 
     fn guest<'a>(
@@ -186,24 +244,47 @@ impl Hooks {
         loaded: &'a Arc<Loaded>,
         env: &'a Arc<GuestEnv>,
         context: &'a CallContext,
+        trail: &'a Arc<Trail>,
         cancel: &'a CancellationToken,
     ) -> Guest<'a> {
-        Guest { loaded, env, context, services: &self.services, read_only: false, cancel }
+        Guest { loaded, env, context, services: &self.services, trail, read_only: false, cancel }
+    }
+
+    /// Puts the answers of an event's observers on record. They have run, so a failure is for the log.
+    fn put(&self, entries: Vec<Entry>) {
+        if let Err(error) = self.services.audit.put(entries) {
+            tracing::warn!("what the hooks answered is not on the audit: {error}");
+        }
     }
 
     /// Runs an observer unless it has retired; its failure is logged and counted.
-    async fn observe<T>(&self, hook: &str, plugin: &Plugin, call: impl Future<Output = Answer<T>>) -> Option<T> {
+    async fn observe<T>(
+        &self,
+        witness: Witness<'_>,
+        plugin: &Plugin,
+        call: impl Future<Output = Answer<T>>,
+        entries: &mut Vec<Entry>,
+    ) -> Option<T> {
+        let hook = witness.hook;
         let key = plugin.name.clone();
         let so_far = self.failures().get(&key).copied().unwrap_or(0);
         if so_far >= FAILURES {
             return None;
         }
         match call.await {
-            Ok((Ok(value), _)) => Some(value),
+            Ok((Ok(value), _)) => {
+                entries.extend(witness.tells("ok", ""));
+                Some(value)
+            }
             // The user cancelled; that is no fault of the hook.
-            Err(CallError::Cancelled) => None,
+            Err(CallError::Cancelled) => {
+                entries.extend(witness.tells("cancelled", ""));
+                None
+            }
             failed => {
                 let reason = failure(failed);
+                let outcome = if so_far + 1 == FAILURES { "retired" } else { "failed" };
+                entries.extend(witness.tells(outcome, &reason));
                 tracing::warn!(plugin = plugin.name, hook, "the hook failed: {reason}");
                 if so_far + 1 == FAILURES {
                     tracing::warn!(

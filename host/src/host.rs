@@ -14,7 +14,7 @@ use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Session};
 use crate::shelf::Shelf;
 use crate::skills::{self, Owner};
-use crate::store::{NewSession, Store};
+use crate::store::{Audit, NewSession, Store};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl Host {
         }
         let config = Config::load(&options.config_path(), options.config.is_some())?;
         check_workspace(&options)?;
-        let store = Arc::new(Store::open(&options.home.join("astrarium.db"))?);
+        let store = Arc::new(Store::open(&options.database())?);
         let relay = Arc::new(Relay::default());
         let progress = {
             let relay = relay.clone();
@@ -116,7 +116,13 @@ impl Host {
             }
         };
         let shelf = Arc::new(Shelf::new(&options.library()));
-        let services = Services { store: store.clone(), shelf, progress: Arc::new(progress), desk: Arc::default() };
+        let services = Services {
+            store: store.clone(),
+            audit: Audit::Kept(store.clone()),
+            shelf,
+            progress: Arc::new(progress),
+            desk: Arc::default(),
+        };
         let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.cache)?);
         let settings = settings(&options, &config)?;
         let registry = Arc::new(Registry::new(runtime, services, settings));
@@ -287,6 +293,11 @@ impl Options {
     /// Where papers, notes and memories are.
     pub fn library(&self) -> PathBuf {
         self.library.clone().unwrap_or_else(|| self.home.join("library"))
+    }
+
+    /// Where sessions and the audit are recorded.
+    pub fn database(&self) -> PathBuf {
+        self.home.join("astrarium.db")
     }
 
     /// Plugin folders, later ones over earlier ones: shipped, the home's, those of the command line.

@@ -4,6 +4,7 @@
 //! five floors, in this order; a file names only its own floor and those above it, and a test in `tests/` checks it.
 
 // Words.
+pub mod audit;
 pub mod context;
 pub mod event;
 pub mod grant;

@@ -6,6 +6,7 @@
 
 mod effective;
 mod folder;
+mod life;
 mod load;
 mod registry;
 mod snapshot;

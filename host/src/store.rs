@@ -1,8 +1,9 @@
-//! The door to SQLite: sessions, their append-only transcript, calls with intent and outcome, tasks and kv.
+//! The door to SQLite: sessions, their append-only transcript, calls with intent and outcome, tasks, kv and the audit.
 //!
 //! The only place that speaks SQL. Every write is one transaction that has ended when the function returns, so the next
 //! act happens only after the last one is on record. Messages are appended and never changed or removed.
 
+mod audit;
 mod calls;
 mod epochs;
 mod kv;
@@ -10,6 +11,7 @@ mod schema;
 mod sessions;
 mod tasks;
 
+pub use audit::{Audit, AuditFilter, AuditHead, AuditRow, Verified, recorded};
 pub use calls::CallRecord;
 pub use epochs::{EpochRecord, RequestRecord};
 pub use kv::{KvScope, Quota};

@@ -1,14 +1,19 @@
 //! One tool call, from what the model wrote to what it reads: resolve, check, judge, record, run, show, record.
 //!
 //! Whatever goes wrong on the way becomes a result that the model can read; a call always has exactly one. Hooks of
-//! side-by-side calls run before any of them in call order ([`Calls::prepare`]), then the calls run ([`Calls::run`]).
+//! side-by-side calls run before any of them in call order ([`Calls::prepare`]), then the calls run ([`Calls::run`]). Both
+//! put what was decided on the audit (`tool_call/record.rs`).
 
+mod record;
+
+use crate::audit;
 use crate::catalogue;
 use crate::context::CallContext;
-use crate::hooks::{Hooks, Judged, Moment};
+use crate::hooks::{Answered, Hooks, Judged, Moment};
 use crate::plugin::{Plugin, Registry, Snapshot, State};
 use crate::runtime::{CallError, Desk, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::{CallStatus, Part};
+use record::Note;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -45,6 +50,8 @@ pub struct Ready<'a> {
     pub read_only: bool,
     /// Texts of hooks for the model.
     pub contexts: Vec<String>,
+    /// Digest of the arguments, where there is an audit.
+    arguments: String,
 }
 
 /// What came of a call.
@@ -102,11 +109,12 @@ impl Calls {
     }
 
     /// Resolves, checks and judges a call. The snapshot is captured here: a swap later does not touch this call.
-    pub async fn prepare<'a>(
+    async fn judge<'a>(
         &self,
         asked: Asked<'a>,
         context: &CallContext,
         cancel: &CancellationToken,
+        note: &mut Note,
     ) -> Result<Ready<'a>, Finished> {
         if cancel.is_cancelled() {
             return Err(failed("the user cancelled before this call ran; it has not taken effect", None));
@@ -125,10 +133,19 @@ impl Calls {
             ));
         }
         tool.schema.check(asked.input).map_err(|reason| failed(&reason, Some(plugin)))?;
-        let judged =
-            Judged { tool: &tool.name, read_only: tool.read_only, plugin: &plugin.name, digest: plugin.digest() };
-        let verdict =
-            self.hooks.pre_tool_use(Moment { snapshot: &snapshot, context, cancel }, &judged, asked.input).await;
+        let judged = Judged {
+            tool: &tool.name,
+            read_only: tool.read_only,
+            plugin: &plugin.name,
+            digest: plugin.digest(),
+            arguments: &note.arguments,
+        };
+        let at = Moment { snapshot: &snapshot, context, cancel };
+        let (verdict, entries) = self.hooks.pre_tool_use(at, &judged, asked.input).await;
+        note.entries.extend(entries);
+        if verdict.mutated && self.services.audit.is_kept() {
+            note.arguments = audit::digest(&verdict.input);
+        }
         if let Some((gate, reason)) = &verdict.block {
             return Err(refused(&format!("refused by {gate}: {reason}"), Some(plugin)));
         }
@@ -155,13 +172,21 @@ impl Calls {
             loaded,
             env,
             tool: asked.tool,
+            arguments: note.arguments.clone(),
         })
     }
 
     /// Runs a call, shows the result to the hooks and bounds it.
-    pub async fn run(&self, ready: &Ready<'_>, context: &CallContext, cancel: &CancellationToken) -> Finished {
+    async fn answer(
+        &self,
+        ready: &Ready<'_>,
+        context: &CallContext,
+        cancel: &CancellationToken,
+        note: &mut Note,
+    ) -> Finished {
         let Ready { loaded, env, .. } = ready;
-        let guest = Guest { loaded, env, context, services: &self.services, read_only: ready.read_only, cancel };
+        let (services, trail, read_only) = (&self.services, &note.trail, ready.read_only);
+        let guest = Guest { loaded, env, context, services, trail, read_only, cancel };
         let started = std::time::Instant::now();
         let answer = self.registry.runtime().call_tool(guest, ready.tool, &ready.input).await;
         let mut duration = started.elapsed();
@@ -180,7 +205,10 @@ impl Calls {
         let mut shown = bounded(result, budget);
         if ready.snapshot.hooks(|exports| exports.post_tool_use.is_some()).next().is_some() {
             let at = Moment { snapshot: &ready.snapshot, context, cancel };
-            shown = bounded(self.hooks.post_tool_use(at, ready.tool, &ready.input, shown, duration).await, budget);
+            let call = Answered { tool: ready.tool, input: &ready.input, arguments: &ready.arguments, duration };
+            let (result, entries) = self.hooks.post_tool_use(at, call, shown).await;
+            note.entries.extend(entries);
+            shown = bounded(result, budget);
         }
         Finished {
             status: if shown.is_error { CallStatus::Failed } else { CallStatus::Ok },

@@ -4,10 +4,12 @@
 
 use astrarium::context::{AgentKind, CallContext};
 use astrarium::event::{Event, Outcome};
+use astrarium::hooks::Hooks;
 use astrarium::host::{Host, Options, Which};
 use astrarium::model::scripted::Scripted;
 use astrarium::runtime::Desk;
 use astrarium::session::Session;
+use astrarium::store::Audit;
 use astrarium::tool_call::{Asked, Calls, Finished};
 use astrarium::turn::{self, Run};
 use serde_json::Value;
@@ -260,7 +262,23 @@ pub async fn ask(
 
 /// Calls a tool as the loop does, without a session.
 pub async fn call(host: &Host, tool: &str, input: impl Borrow<Value>, cancel: &CancellationToken) -> Finished {
-    let calls = Calls::new(host.registry.clone(), Desk::default());
+    call_with(&Calls::new(host.registry.clone(), Desk::default()), host, tool, input.borrow(), cancel).await
+}
+
+/// The same without the audit, for benches.
+pub async fn call_unrecorded(
+    host: &Host,
+    tool: &str,
+    input: impl Borrow<Value>,
+    cancel: &CancellationToken,
+) -> Finished {
+    let mut calls = Calls::new(host.registry.clone(), Desk::default());
+    calls.services.audit = Audit::Off;
+    calls.hooks = Arc::new(Hooks::new(host.registry.clone(), calls.services.clone()));
+    call_with(&calls, host, tool, input.borrow(), cancel).await
+}
+
+async fn call_with(calls: &Calls, host: &Host, tool: &str, input: &Value, cancel: &CancellationToken) -> Finished {
     let context = CallContext {
         session: String::new(),
         call: "c".into(),
@@ -269,7 +287,7 @@ pub async fn call(host: &Host, tool: &str, input: impl Borrow<Value>, cancel: &C
         language: "en".into(),
         workspace: host.options.workspace.clone(),
     };
-    let asked = Asked { id: "c", tool, input: input.borrow(), malformed: None };
+    let asked = Asked { id: "c", tool, input, malformed: None };
     match calls.prepare(asked, &context, cancel).await {
         Ok(ready) => calls.run(&ready, &context, cancel).await,
         Err(finished) => finished,

@@ -1,6 +1,5 @@
 //! `kv`: a plugin's own keys, within its quota.
 
-use super::denied;
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::kv;
 use crate::runtime::contract::astrarium::host::types::Error;
@@ -8,8 +7,8 @@ use crate::store::{KvScope, Quota};
 
 impl GuestState {
     fn kv_scope(&self, scope: kv::Scope) -> Result<KvScope, Error> {
+        self.may("kv", self.env.effective.kv)?;
         match scope {
-            _ if !self.env.effective.kv => Err(denied(self, "kv")),
             kv::Scope::Plugin => Ok(KvScope::Plugin),
             kv::Scope::Session if self.context.session.is_empty() => {
                 Err(Error::NotFound("no session is under way; use the scope `plugin`".into()))

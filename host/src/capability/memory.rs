@@ -1,6 +1,5 @@
 //! `memory`: the library's memory files, read and written through the shelf.
 
-use super::denied;
 use crate::memory::{self as judge, Listing, Mark};
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::memory;
@@ -13,10 +12,7 @@ const FOUND: u32 = 50;
 
 impl GuestState {
     fn granted_memory(&self) -> Result<(), Error> {
-        match self.env.effective.memory {
-            true => Ok(()),
-            false => Err(denied(self, "memory")),
-        }
+        self.may("memory", self.env.effective.memory)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `tasks`: the list of the session that the call belongs to.
 
-use super::denied;
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::tasks;
 use crate::runtime::contract::astrarium::host::types::Error;
@@ -8,17 +7,13 @@ use crate::store::{Task, TaskStatus};
 
 impl tasks::Host for GuestState {
     async fn get(&mut self) -> Result<Vec<tasks::Task>, Error> {
-        if !self.env.effective.tasks {
-            return Err(denied(self, "tasks"));
-        }
+        self.may("tasks", self.env.effective.tasks)?;
         let tasks = self.services.store.tasks(&self.context.session)?;
         Ok(tasks.into_iter().map(Into::into).collect())
     }
 
     async fn replace(&mut self, tasks: Vec<tasks::Task>) -> Result<Vec<tasks::Task>, Error> {
-        if !self.env.effective.tasks {
-            return Err(denied(self, "tasks"));
-        }
+        self.may("tasks", self.env.effective.tasks)?;
         if self.context.session.is_empty() {
             return Err(Error::NotFound(
                 "no session is under way, so there is no task list; name one with --session".into(),

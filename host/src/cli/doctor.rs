@@ -5,6 +5,7 @@ use super::show::print_line;
 use crate::host::Host;
 use crate::plain;
 use crate::plugin::State;
+use crate::store::Verified;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
@@ -32,7 +33,8 @@ struct Check {
 }
 
 pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
-    let checks = [toolchain(), config(host), plugins(host), memory(host), model(host).await, database(host)];
+    let checks =
+        [toolchain(), config(host), plugins(host), memory(host), model(host).await, database(host), audit(host)];
     report(&checks, args)
 }
 
@@ -169,4 +171,13 @@ fn database(host: &Host) -> Check {
         Err(error) => (false, error.to_string()),
     };
     Check { what: "database", ok, optional: false, said }
+}
+
+fn audit(host: &Host) -> Check {
+    let (ok, said) = match host.store.check_audit() {
+        Ok(Verified::Whole(head)) => (true, format!("{} rows; `astrarium audit verify` reads them all", head.seq)),
+        Ok(Verified::Broken { what, .. }) => (false, format!("{what}; `astrarium audit verify` tells more")),
+        Err(error) => (false, error.to_string()),
+    };
+    Check { what: "audit", ok, optional: false, said }
 }

@@ -1,7 +1,7 @@
 //! `plugin`: what runs, what each may touch, and switching one on or off.
 
 use super::show::{NAME, note_line, notice, print_line};
-use super::{Exit, usage};
+use super::{Exit, audit, usage};
 use crate::host::{Host, Options, make_home};
 use crate::plain::one_line;
 use crate::plugin::{State, Status};
@@ -100,6 +100,7 @@ pub(super) fn switch(options: &Options, name: &str, off: bool) -> Result<Exit> {
     }
     make_home(&options.home)?;
     config::set_disabled(&options.home, name, off)?;
+    audit::operator(options, audit::command(if off { "disable" } else { "enable" }, name, ""));
     note_line(&format!("plugin {name} is {}", if off { "disabled" } else { "enabled" }));
     if !options.roots().iter().any(|root| root.path.join(name).is_dir()) {
         note_line(&format!("note: no plugin {name} is there now; the switch is kept for when it is"));

@@ -3,6 +3,7 @@
 use super::folder::Captured;
 use super::snapshot::Tool;
 use crate::arguments::Schema;
+use crate::audit::Trail;
 use crate::context::{AgentKind, CallContext};
 use crate::grant::Capabilities;
 use crate::manifest::is_tool_name;
@@ -70,7 +71,9 @@ async fn list_tools(
     };
     let time = Duration::from_millis(runtime.limits().hook_ms);
     let never = CancellationToken::new();
-    let guest = Guest { loaded, env: &env, context: &context, services, read_only: true, cancel: &never };
+    let trail = Arc::new(Trail::default());
+    let guest =
+        Guest { loaded, env: &env, context: &context, services, trail: &trail, read_only: true, cancel: &never };
     let listing = runtime.call(guest, time, |store, instance, exports| {
         Box::pin(async move {
             exports.check_shapes(store, instance)?;

@@ -2,6 +2,7 @@
 
 use super::effective::{environment, held_back};
 use super::folder::{self, Captured, Unreadable};
+use super::life;
 use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
 use crate::grant::Capabilities;
@@ -144,6 +145,11 @@ impl Registry {
         new.broken_gates.extend(unknown.map(|error| ("the record of gates".to_owned(), error)));
         self.remember_gates(&new, &gates);
         problems.extend(changes(&old, &new));
+        // A change takes effect all the same: a plugin that was switched off stays off, and calls that cannot be recorded
+        // are refused one by one.
+        if let Err(error) = self.services.audit.put_lives(|known| life::news(known, &settings, &old, &new)) {
+            problems.push(format!("what changed is not on the audit: {error}"));
+        }
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         problems
     }
@@ -154,7 +160,10 @@ impl Registry {
             .filter(|plugin| plugin.fingerprint == captured.fingerprint)
             .and_then(|plugin| plugin.code.as_ref().map(|(loaded, _)| (loaded.clone(), plugin.tools.clone())));
         let is_new = same.is_none();
-        let code = match same {
+        // A version that was held back was loaded then.
+        let held = before.and_then(|plugin| plugin.held.as_ref());
+        let held = held.filter(|version| version.fingerprint == captured.fingerprint);
+        let code = match same.or(held.map(|version| (version.loaded.clone(), version.tools.clone()))) {
             Some(code) => Ok(code),
             None => load(&self.runtime, &self.services, &captured).await.map(|(code, tools)| (code, Arc::new(tools))),
         };
@@ -167,11 +176,14 @@ impl Registry {
             Ok(code) => code,
             Err(reason) => return failed(reason),
         };
-        if let Some(before) = before.filter(|before| is_new && before.state == State::Live) {
+        let refused = before.filter(|before| is_new && before.state == State::Live).and_then(|before| {
             let (_, missing) = environment(settings, &manifest, &loaded);
-            if let Some(reason) = held_back(before, &manifest, &loaded, &missing) {
-                return failed(reason);
-            }
+            held_back(before, &manifest, &loaded, &missing)
+        });
+        if let Some(reason) = refused {
+            let before = failed(reason);
+            let version = Version { folder, root, fingerprint, manifest: Arc::new(manifest), loaded, tools };
+            return Plugin { held: Some(Arc::new(version)), ..before };
         }
         let manifest = Arc::new(manifest);
         published(settings, Version { folder, root, fingerprint, manifest, loaded, tools }, None)
@@ -189,13 +201,13 @@ impl Registry {
 }
 
 /// A version that loaded.
-struct Version {
-    folder: PathBuf,
-    root: usize,
-    fingerprint: [u8; 32],
-    manifest: Arc<Manifest>,
-    loaded: Arc<Loaded>,
-    tools: Arc<Vec<Tool>>,
+pub(super) struct Version {
+    pub(super) folder: PathBuf,
+    pub(super) root: usize,
+    pub(super) fingerprint: [u8; 32],
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) tools: Arc<Vec<Tool>>,
 }
 
 /// A version under the grants of now.
@@ -218,6 +230,7 @@ fn published(settings: &Settings, version: Version, error: Option<String>) -> Pl
         tools,
         missing,
         error,
+        held: None,
     }
 }
 
@@ -248,6 +261,7 @@ fn keep_or_fail(settings: &Settings, old: &Snapshot, unreadable: Unreadable) -> 
             tools: Arc::default(),
             missing: Capabilities::default(),
             error: Some(reason),
+            held: None,
         },
     }
 }
@@ -270,6 +284,7 @@ fn vanished_gates(settings: &Settings, old: &Snapshot, found: &[Plugin], gates: 
         tools: Arc::default(),
         missing: Capabilities::default(),
         error: Some("its folder is gone; put it back, or disable the plugin".into()),
+        held: None,
     })
     .collect()
 }

@@ -1,5 +1,6 @@
 //! The registry at one moment, immutable: which plugins there are, what they answer, and which could not be loaded.
 
+use super::registry::Version;
 use crate::arguments::Schema;
 use crate::catalogue::Entry;
 use crate::grant::Capabilities;
@@ -64,6 +65,8 @@ pub struct Plugin {
     pub missing: Capabilities,
     /// Why it could not be loaded, or why a newer version of it is held back.
     pub error: Option<String>,
+    /// The newer version that is held back, loaded.
+    pub(super) held: Option<Arc<Version>>,
 }
 
 /// All plugins at one moment.

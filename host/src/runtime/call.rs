@@ -1,7 +1,9 @@
 //! One call into a component: a fresh store and instance, on a thread of its own where it may block, under a clock kept
 //! outside.
 
+use super::guest::Whose;
 use super::{Exports, GuestEnv, GuestState, Loaded, Runtime, Services};
+use crate::audit::Trail;
 use crate::context::CallContext;
 use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
@@ -52,6 +54,8 @@ pub struct Guest<'a> {
     pub context: &'a CallContext,
     /// What host functions work with.
     pub services: &'a Services,
+    /// What the call is allowed and refused, and what memory it takes.
+    pub trail: &'a Arc<Trail>,
     /// Whether every folder is opened read-only, whatever was granted: the call said that it changes nothing.
     pub read_only: bool,
     /// Cancels the call.
@@ -80,22 +84,21 @@ impl Runtime {
     ) -> Result<(R, CallStats), CallError> {
         let started = Instant::now();
         let with_stats = |(value, memory)| (value, CallStats { duration: started.elapsed(), memory });
-        let Guest { loaded, env, context, services, read_only, cancel } = guest;
+        let Guest { loaded, env, context, services, trail, read_only, cancel } = guest;
         let permit = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(CallError::Cancelled),
             permit = self.running.clone().acquire_owned() => permit,
         };
         let permit = permit.map_err(|_| CallError::Start("the host is shutting down".into()))?;
-        let in_instance = in_fresh_instance(
-            self.clone(),
-            loaded.clone(),
-            env.clone(),
-            context.clone(),
-            services.clone(),
+        let whose = Whose {
+            env: env.clone(),
+            context: context.clone(),
+            services: services.clone(),
+            trail: trail.clone(),
             read_only,
-            body,
-        );
+        };
+        let in_instance = in_fresh_instance(self.clone(), loaded.clone(), whose, body);
         // A panic of a host function ends its call, and not the host.
         let mut in_instance = Box::pin(AssertUnwindSafe(in_instance).catch_unwind());
         // A guest with no folder cannot block its thread: each time slice ends at an epoch tick at the latest. So the
@@ -170,13 +173,10 @@ impl Runtime {
 async fn in_fresh_instance<R>(
     runtime: Arc<Runtime>,
     component: Arc<Loaded>,
-    env: Arc<GuestEnv>,
-    context: CallContext,
-    services: Services,
-    read_only: bool,
+    whose: Whose,
     body: impl for<'a> FnOnce(&'a mut Store<GuestState>, &'a Instance, &'a Exports) -> Body<'a, R>,
 ) -> Result<(R, usize), CallError> {
-    let state = GuestState::new(env, context, services, read_only, &runtime.limits).map_err(CallError::Start)?;
+    let state = GuestState::new(whose, &runtime.limits).map_err(CallError::Start)?;
     let mut store = Store::new(&runtime.engine, state);
     store.limiter(|state| &mut state.limiter);
     store.set_hostcall_fuel(runtime.limits.host_call_bytes as usize);

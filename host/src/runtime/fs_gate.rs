@@ -7,7 +7,7 @@
 
 use super::guest::Folder;
 use super::{GuestState, kept_out};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::filesystem::WasiFilesystemView as _;
@@ -52,10 +52,12 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
         "[method]descriptor.create-directory-at",
         |mut store: Caller<'_>, (fd, path): (Fd, String)| {
             Box::new(async move {
-                if let Err(code) = check_path(&path).and_then(|()| store.data().may_reach(&fd, &path)) {
+                if let Err(code) = store.data().may_reach(&fd, &path) {
                     return Ok((Err(code),)) as Answer<()>;
                 }
-                answer(store.data_mut().filesystem().create_directory_at(fd, path).await)
+                let at = fd.rep();
+                let made = answer(store.data_mut().filesystem().create_directory_at(fd, path.clone()).await);
+                store.data().note(at, &path, true, made)
             })
         },
     )?;
@@ -64,15 +66,16 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
         |mut store: Caller<'_>, (fd, old, new_fd, new): (Fd, String, Fd, String)| {
             Box::new(async move {
                 let state = store.data();
-                let allowed = check_path(&old)
-                    .and_then(|()| check_path(&new))
-                    .and_then(|()| state.may_move(&fd, &old))
+                let allowed = state
+                    .may_move(&fd, &old)
                     .and_then(|()| state.may_move(&new_fd, &new))
                     .and_then(|()| state.keep_mode(&fd, &old, &new_fd, &new));
                 if let Err(code) = allowed {
                     return Ok((Err(code),)) as Answer<()>;
                 }
-                answer(store.data_mut().filesystem().rename_at(fd, old, new_fd, new).await)
+                let at = new_fd.rep();
+                let moved = answer(store.data_mut().filesystem().rename_at(fd, old, new_fd, new.clone()).await);
+                store.data().note(at, &new, true, moved)
             })
         },
     )?;
@@ -81,14 +84,16 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     {
         types.func_wrap_async(name, move |mut store: Caller<'_>, (fd, path): (Fd, String)| {
             Box::new(async move {
-                if let Err(code) = check_path(&path).and_then(|()| store.data().may_move(&fd, &path)) {
+                if let Err(code) = store.data().may_move(&fd, &path) {
                     return Ok((Err(code),)) as Answer<()>;
                 }
+                let at = fd.rep();
                 let mut view = store.data_mut().filesystem();
-                match remove_folder {
-                    true => answer(view.remove_directory_at(fd, path).await),
-                    false => answer(view.unlink_file_at(fd, path).await),
-                }
+                let removed = match remove_folder {
+                    true => answer(view.remove_directory_at(fd, path.clone()).await),
+                    false => answer(view.unlink_file_at(fd, path.clone()).await),
+                };
+                store.data().note(at, &path, true, removed)
             })
         })?;
     }
@@ -117,7 +122,7 @@ async fn open_at(
     (fd, path_flags, path, open_flags, flags): (Fd, PathFlags, String, OpenFlags, DescriptorFlags),
 ) -> Answer<Fd> {
     let state = store.data_mut();
-    if let Err(code) = check_path(&path).and_then(|()| state.may_reach(&fd, &path)) {
+    if let Err(code) = state.may_reach(&fd, &path) {
         return Ok((Err(code),));
     }
     let parent = fd.rep();
@@ -126,15 +131,18 @@ async fn open_at(
     if let Ok(stat) = &stat {
         let plain = [DescriptorType::RegularFile, DescriptorType::Directory, DescriptorType::SymbolicLink];
         if !plain.contains(&stat.type_) {
+            state.refuse("special files are not opened", parent, &path);
             return Ok((Err(ErrorCode::NotPermitted),));
         }
     }
+    let write =
+        flags.contains(DescriptorFlags::WRITE) || open_flags.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE);
     let opened = view.open_at(fd, path_flags, path.clone(), open_flags, flags).await;
     if let Ok(opened) = &opened {
         let is_folder = stat.is_ok_and(|stat| stat.type_ == DescriptorType::Directory);
         state.note_opened(parent, &path, opened.rep(), is_folder);
     }
-    answer(opened)
+    state.note(parent, &path, write, answer(opened))
 }
 
 impl GuestState {
@@ -196,18 +204,59 @@ impl GuestState {
         self.judge(fd, path, kept_out::carries)
     }
 
-    fn judge(
-        &self,
-        fd: &Fd,
-        path: &str,
-        rule: impl Fn(&[PathBuf], &std::path::Path, &str) -> bool,
-    ) -> Result<(), ErrorCode> {
+    fn judge(&self, fd: &Fd, path: &str, rule: impl Fn(&[PathBuf], &Path, &str) -> bool) -> Result<(), ErrorCode> {
+        if let Err(code) = check_path(path) {
+            self.refuse("paths have no `:`", fd.rep(), path);
+            return Err(code);
+        }
         if self.env.kept_out.is_empty() {
             return Ok(());
         }
         match self.folders.get(&fd.rep()) {
             Some(base) if !rule(&self.env.kept_out, &base.path, path) => Ok(()),
-            _ => Err(ErrorCode::NotPermitted),
+            _ => {
+                self.refuse("home, config, caches and plugin folders are kept out", fd.rep(), path);
+                Err(ErrorCode::NotPermitted)
+            }
+        }
+    }
+
+    /// Puts what came of a path on the call's trail, under the rule that it needed. A file that is not there is neither
+    /// allowed nor refused.
+    fn note<T>(&self, parent: u32, path: &str, write: bool, answer: Answer<T>) -> Answer<T> {
+        match &answer {
+            Ok((Ok(_),)) => {
+                let (folder, target) = self.guest_path(parent, path);
+                match write {
+                    true => self.trail.changed("fs", &format!("{folder} rw"), &target),
+                    false => self.trail.allowed("fs", &format!("{folder} ro"), &target),
+                }
+            }
+            Ok((Err(ErrorCode::NotPermitted | ErrorCode::ReadOnly | ErrorCode::Access),)) => {
+                self.refuse("outside of what was granted", parent, path);
+            }
+            _ => {}
+        }
+        answer
+    }
+
+    fn refuse(&self, rule: &str, parent: u32, path: &str) {
+        let (_, target) = self.guest_path(parent, path);
+        self.trail.refused("fs", rule, &target, "");
+    }
+
+    /// The granted folder, and the path below it, as the guest knows them.
+    fn guest_path(&self, parent: u32, path: &str) -> (&str, String) {
+        let folder = self.folders.get(&parent);
+        let found = folder.and_then(|folder| {
+            let mut preopens = self.env.preopens.iter();
+            preopens.find_map(|preopen| Some((preopen, folder.path.strip_prefix(&preopen.host).ok()?)))
+        });
+        match found {
+            Some((preopen, below)) => {
+                (&preopen.guest, Path::new(&preopen.guest).join(below).join(path).to_string_lossy().into())
+            }
+            None => ("", path.to_owned()),
         }
     }
 }

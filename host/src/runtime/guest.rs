@@ -3,13 +3,14 @@
 use super::captured::Captured;
 use super::limiter::Limiter;
 use super::{contract, fs_gate};
+use crate::audit::Trail;
 use crate::context::CallContext;
 use crate::grant::Capabilities;
 use crate::limits::Limits;
 use crate::memory::Seen;
 use crate::plugin::Registry;
 use crate::shelf::Shelf;
-use crate::store::Store;
+use crate::store::{Audit, Store};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -62,6 +63,8 @@ pub struct Services {
     pub store: Arc<Store>,
     /// The files behind `memory`.
     pub shelf: Arc<Shelf>,
+    /// Where decisions go.
+    pub audit: Audit,
     /// Where progress goes.
     pub progress: Arc<ProgressSink>,
     /// What only an open session has; empty outside one, and an import that needs it says so.
@@ -101,20 +104,26 @@ pub struct GuestState {
     pub context: CallContext,
     /// What host functions work with.
     pub services: Services,
+    /// What the call was allowed and refused.
+    pub trail: Arc<Trail>,
     /// The limits of this call.
     pub limits: Limits,
     /// Log lines and progress updates so far.
     pub lines: u64,
 }
 
+/// Whose call a store is made for.
+pub(super) struct Whose {
+    pub(super) env: Arc<GuestEnv>,
+    pub(super) context: CallContext,
+    pub(super) services: Services,
+    pub(super) trail: Arc<Trail>,
+    pub(super) read_only: bool,
+}
+
 impl GuestState {
-    pub(super) fn new(
-        env: Arc<GuestEnv>,
-        context: CallContext,
-        services: Services,
-        read_only: bool,
-        limits: &Limits,
-    ) -> Result<Self, String> {
+    pub(super) fn new(whose: Whose, limits: &Limits) -> Result<Self, String> {
+        let Whose { env, context, services, trail, read_only } = whose;
         let keep = limits.captured_bytes as usize;
         let stderr = Captured::new(keep);
         let mut builder = WasiCtxBuilder::new();
@@ -129,6 +138,7 @@ impl GuestState {
             .allow_ip_name_lookup(false);
         for name in &env.effective.env {
             if let Ok(value) = std::env::var(name) {
+                trail.allowed("env", &format!("env: {name}"), "");
                 builder.env(name, value);
             }
         }
@@ -145,13 +155,14 @@ impl GuestState {
             http: WasiHttpCtx::new(),
             no_http: NoHttp,
             table,
-            limiter: Limiter::new(limits),
+            limiter: Limiter::new(limits, trail.clone()),
             stderr,
             folders: HashMap::new(),
             read_only,
             env,
             context,
             services,
+            trail,
             limits: limits.clone(),
             lines: 0,
         })

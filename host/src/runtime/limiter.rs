@@ -1,6 +1,8 @@
 //! Bounds memory and tables summed over a whole component, which wasmtime's own `StoreLimits` bounds one by one.
 
+use crate::audit::Trail;
 use crate::limits::Limits;
+use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 
 /// Counts what a store has grown to.
@@ -10,18 +12,21 @@ pub struct Limiter {
     elements: usize,
     elements_limit: usize,
     instances: usize,
+    /// Learns the memory, since a call that is given up takes its store with it.
+    trail: Arc<Trail>,
     /// What was refused last, to explain the trap that usually follows.
     pub refused: Option<String>,
 }
 
 impl Limiter {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, trail: Arc<Trail>) -> Self {
         Self {
             memory: 0,
             memory_limit: (limits.memory_mib as usize) << 20,
             elements: 0,
             elements_limit: limits.table_elements as usize,
             instances: limits.instances as usize,
+            trail,
             refused: None,
         }
     }
@@ -40,6 +45,7 @@ impl ResourceLimiter for Limiter {
             return Ok(false);
         }
         self.memory = sum;
+        self.trail.has_memory(sum);
         Ok(true)
     }
 

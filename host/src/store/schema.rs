@@ -85,6 +85,34 @@ const MIGRATIONS: &[&str] = &[
     ) strict, without rowid;
     alter table sessions add column tasks_written integer not null default 0;
 ",
+    "
+    create table audit (
+        seq integer primary key,
+        entry text not null,
+        hash blob not null
+    ) strict;
+    create index audit_lives on audit (entry ->> 'plugin', seq) where entry ->> 'kind' = 'plugin';
+    create table audit_head (
+        one integer primary key check (one = 1),
+        seq integer not null,
+        hash blob not null
+    ) strict;
+    insert into audit_head values (1, 0, zeroblob(32));
+    create trigger audit_next before insert on audit when new.seq is not (select seq + 1 from audit_head)
+        begin select raise(abort, 'the audit is appended to and nothing else'); end;
+    create trigger audit_moves_head after insert on audit
+        begin update audit_head set seq = new.seq, hash = new.hash; end;
+    create trigger audit_unchanged before update on audit
+        begin select raise(abort, 'the audit is appended to and nothing else'); end;
+    create trigger audit_undeleted before delete on audit
+        begin select raise(abort, 'the audit is appended to and nothing else'); end;
+    create trigger audit_head_forward before update on audit_head when new.one <> 1 or new.seq <> old.seq + 1
+        begin select raise(abort, 'the audit is appended to and nothing else'); end;
+    create trigger audit_head_one before insert on audit_head
+        begin select raise(abort, 'the audit is appended to and nothing else'); end;
+    create trigger audit_head_undeleted before delete on audit_head
+        begin select raise(abort, 'the audit is appended to and nothing else'); end;
+",
 ];
 
 pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {

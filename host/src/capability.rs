@@ -4,6 +4,7 @@
 //! come from the store's own state. What a later release brings answers `denied` and says so.
 
 mod config;
+pub mod http;
 mod kv;
 mod later;
 mod log;
@@ -12,8 +13,8 @@ mod tasks;
 mod tools;
 
 use crate::audit::{Entry, Kind};
-use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types;
+use crate::runtime::{GuestEnv, GuestState};
 use crate::store::StoreError;
 
 impl GuestState {
@@ -42,6 +43,16 @@ impl GuestState {
         self.services.audit.put(vec![entry]).map_err(|error| {
             types::Error::Failed(format!("every use of {capability} must be recorded, and this one cannot be: {error}"))
         })
+    }
+}
+
+/// Puts a decision on record: what a guest wanted of a capability, and the outcome or the reason of the refusal.
+fn decided(env: &GuestEnv, capability: &str, what: &str, outcome: Result<&str, &str>) {
+    let plugin = env.plugin.as_str();
+    let what = crate::plain::one_line(what, 200);
+    match outcome {
+        Ok(outcome) => tracing::debug!(target: "capability", plugin, capability, "{what}: {outcome}"),
+        Err(reason) => tracing::warn!(target: "capability", plugin, capability, "{what}: refused: {reason}"),
     }
 }
 

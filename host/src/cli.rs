@@ -18,6 +18,7 @@ mod skill;
 mod tool;
 mod wishes;
 
+use crate::capability::http::Names;
 use crate::host::{Host, Options, make_home};
 use crate::model::ModelError;
 use crate::store::StoreError;
@@ -232,6 +233,7 @@ fn options(global: &Global) -> Result<Options> {
         workspace: global.workspace.clone(),
         share: share()?,
         model: global.model.clone(),
+        names: Names::default(),
     })
 }
 

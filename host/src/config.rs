@@ -3,7 +3,7 @@
 //! The config is the one in the home folder or the one named by `--config`, never one found in a workspace: a cloned
 //! repository must not grant itself anything. Errors name the file and the place.
 
-use crate::grant::Capabilities;
+use crate::grant::{Capabilities, SecretSource, is_secret_name};
 use crate::limits::Limits;
 use crate::model::recover::Policy;
 use crate::plugin::GrantRule;
@@ -50,6 +50,8 @@ pub struct Config {
     /// What plugins may do.
     #[serde(deserialize_with = "grants")]
     pub grants: Vec<GrantRule>,
+    /// Where secrets are that grants inject, by name.
+    pub secrets: BTreeMap<String, SecretSource>,
     /// Settings of single plugins, by name.
     pub plugins: BTreeMap<String, PluginConfig>,
 }
@@ -148,7 +150,31 @@ impl Config {
         if let Some(other) = config.language.as_deref().filter(|language| !matches!(*language, "zh" | "en")) {
             bail!("{}: language: {other:?} is none of zh, en", path.display());
         }
+        if let Some(mistake) = config.mistake_in_secrets() {
+            bail!("{}: {mistake}", path.display());
+        }
         Ok(config)
+    }
+
+    /// A secret that cannot be one, or one that a grant injects and nobody named.
+    fn mistake_in_secrets(&self) -> Option<String> {
+        for (name, source) in &self.secrets {
+            if !is_secret_name(name) {
+                return Some(format!("secrets: {name:?} is no name; use letters, digits, _ and -"));
+            }
+            if let Some(mistake) = source.mistake() {
+                return Some(format!("secrets: {name}: {mistake}"));
+            }
+        }
+        let injected = self.grants.iter().flat_map(|grant| {
+            let rules = grant.capabilities.http.iter();
+            rules.flat_map(|rule| rule.inject.values()).map(|template| (&grant.plugin, &template.secret))
+        });
+        let (plugin, secret) = injected.into_iter().find(|(_, secret)| !self.secrets.contains_key(*secret))?;
+        Some(format!(
+            "grants: {plugin}: inject: names the secret {secret}, which is not under secrets:; add it there, as in \
+             secrets: {{ {secret}: {{ env: NAME }} }}"
+        ))
     }
 }
 

@@ -3,6 +3,14 @@
 //! Pure words and pure checks. Nothing here opens a file or a socket; the capability rooms do, with the effective rules
 //! that [`Capabilities::meet`] leaves. Deny by default: an empty set allows nothing.
 
+mod http;
+mod origin;
+mod secret;
+
+pub use self::http::{HOST_HEADERS, HttpRule};
+pub use origin::{HostPattern, Origin, Scheme, without_dot};
+pub use secret::{SecretSource, Template, is_secret_name};
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,17 +87,6 @@ pub enum FsMode {
     Rw,
 }
 
-/// An HTTP origin and the methods allowed there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpRule {
-    /// `https://host`, `https://*.host`, with a port where it is not the scheme's own.
-    pub origin: String,
-    /// Methods; `GET` and `HEAD` when none is named.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub methods: Vec<String>,
-}
-
 /// A native program and the arguments allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,7 +143,7 @@ impl Capabilities {
         });
         Capabilities {
             fs: fs.collect(),
-            http: both(&self.http, &granted.http),
+            http: meet_http(&self.http, &granted.http),
             process: both(&self.process, &granted.process),
             env: both(&self.env, &granted.env),
             kv: self.kv && granted.kv,
@@ -162,7 +159,7 @@ impl Capabilities {
     pub fn missing(&self, effective: &Capabilities) -> Capabilities {
         Capabilities {
             fs: without(&self.fs, &effective.fs),
-            http: without(&self.http, &effective.http),
+            http: self.http.iter().filter(|rule| !rule.is_covered(&effective.http)).cloned().collect(),
             process: without(&self.process, &effective.process),
             env: without(&self.env, &effective.env),
             kv: self.kv && !effective.kv,
@@ -194,18 +191,19 @@ impl Capabilities {
         *self == Capabilities::default()
     }
 
-    /// The contract's import that a component must have to use each capability that is asked for, with its name.
-    pub fn needed_imports(&self) -> Vec<(&'static str, &'static str)> {
-        let table = [
-            (!self.fs.is_empty(), "fs", "wasi:filesystem/"),
-            (!self.process.is_empty(), "process", "astrarium:host/process@"),
-            (!self.env.is_empty(), "env", "wasi:cli/environment@"),
-            (self.kv, "kv", "astrarium:host/kv@"),
-            (self.tasks, "tasks", "astrarium:host/tasks@"),
-            (self.memory, "memory", "astrarium:host/memory@"),
-            (self.skills, "skills", "astrarium:host/skills@"),
-            (self.context, "context", "astrarium:host/context@"),
-            (self.agents, "agents", "astrarium:host/agents@"),
+    /// Each capability that is asked for, and the imports of which a component must have one to use it.
+    pub fn needed_imports(&self) -> Vec<(&'static str, &'static [&'static str])> {
+        let table: [(bool, _, &[&str]); 10] = [
+            (!self.fs.is_empty(), "fs", &["wasi:filesystem/"]),
+            (!self.http.is_empty(), "http", &["astrarium:host/http@", "wasi:http/outgoing-handler@"]),
+            (!self.process.is_empty(), "process", &["astrarium:host/process@"]),
+            (!self.env.is_empty(), "env", &["wasi:cli/environment@"]),
+            (self.kv, "kv", &["astrarium:host/kv@"]),
+            (self.tasks, "tasks", &["astrarium:host/tasks@"]),
+            (self.memory, "memory", &["astrarium:host/memory@"]),
+            (self.skills, "skills", &["astrarium:host/skills@"]),
+            (self.context, "context", &["astrarium:host/context@"]),
+            (self.agents, "agents", &["astrarium:host/agents@"]),
         ];
         table.into_iter().filter(|(asked, ..)| *asked).map(|(_, name, import)| (name, import)).collect()
     }
@@ -254,6 +252,17 @@ impl fmt::Display for Capabilities {
         parts.extend(flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| format!("{name}: true")));
         out.write_str(&parts.join(", "))
     }
+}
+
+/// What every pair of rules leaves, each once.
+fn meet_http(asked: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
+    let mut met: Vec<HttpRule> = Vec::new();
+    for rule in asked.iter().flat_map(|asked| granted.iter().filter_map(|granted| asked.meet(granted))) {
+        if !met.contains(&rule) {
+            met.push(rule);
+        }
+    }
+    met
 }
 
 fn both<T: Clone + PartialEq>(asked: &[T], granted: &[T]) -> Vec<T> {

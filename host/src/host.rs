@@ -1,5 +1,6 @@
 //! The host, put together: folders, config, store, runtime, registry and model. The one place that knows all of them.
 
+use crate::capability::http::{Names, Web};
 use crate::config::{self, Config};
 use crate::epoch::Setup;
 use crate::event::{Event, Sink};
@@ -39,6 +40,8 @@ pub struct Options {
     pub cache: PathBuf,
     /// The model, when it was named.
     pub model: Option<String>,
+    /// How guests' requests find addresses; the system's way but in tests.
+    pub names: Names,
 }
 
 /// The host of one process.
@@ -121,6 +124,7 @@ impl Host {
             audit: Audit::Kept(store.clone()),
             shelf,
             progress: Arc::new(progress),
+            web: Arc::new(Web::new(options.names.clone())),
             desk: Arc::default(),
         };
         let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.cache)?);
@@ -328,6 +332,7 @@ fn settings(options: &Options, config: &Config) -> Result<Settings> {
         roots: options.roots(),
         grants,
         configs: configs.collect(),
+        secrets: config.secrets.clone(),
         disabled: config::disabled(&options.home)?,
         kept_out: kept_out(options),
         workspace: options.workspace.clone(),

@@ -15,6 +15,7 @@ pub mod transcript;
 pub mod arguments;
 pub mod catalogue;
 pub mod compact;
+pub mod egress;
 pub mod fold;
 pub mod manifest;
 pub mod memory;

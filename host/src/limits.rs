@@ -30,6 +30,18 @@ pub struct Limits {
     pub log_line_bytes: u64,
     /// Bytes of one plugin's kv store, keys and values, in all scopes.
     pub kv_bytes: u64,
+    /// Wall time of an HTTP exchange with its redirects, in milliseconds; part of the call's own time.
+    pub http_ms: u64,
+    /// Bytes of an HTTP body sent.
+    pub http_request_bytes: u64,
+    /// Bytes of an HTTP body received; the rest is cut, and said.
+    pub http_response_bytes: u64,
+    /// Bytes of all headers of an HTTP request, and of all of its answer.
+    pub http_header_bytes: u64,
+    /// Bytes of a URL. Servers take 8 KiB.
+    pub http_url_bytes: u64,
+    /// Redirects that one request follows.
+    pub http_redirects: u64,
     /// Bytes of a tool's result that the model sees.
     pub output_bytes: u64,
     /// Bytes of a component file.
@@ -53,6 +65,12 @@ impl Default for Limits {
             log_lines: 1_000,
             log_line_bytes: 4_096,
             kv_bytes: 4 << 20,
+            http_ms: 30_000,
+            http_request_bytes: 4 << 20,
+            http_response_bytes: 8 << 20,
+            http_header_bytes: 32 << 10,
+            http_url_bytes: 8 << 10,
+            http_redirects: 5,
             output_bytes: 256 << 10,
             component_bytes: 64 << 20,
             parallel_calls: 32,
@@ -78,6 +96,12 @@ impl Limits {
             ("log_lines", self.log_lines, 1_000_000),
             ("log_line_bytes", self.log_line_bytes, 1 << 20),
             ("kv_bytes", self.kv_bytes, 1 << 30),
+            ("http_ms", self.http_ms, day),
+            ("http_request_bytes", self.http_request_bytes, 1 << 30),
+            ("http_response_bytes", self.http_response_bytes, 1 << 30),
+            ("http_header_bytes", self.http_header_bytes, 1 << 20),
+            ("http_url_bytes", self.http_url_bytes, 64 << 10),
+            ("http_redirects", self.http_redirects, 20),
             ("output_bytes", self.output_bytes, 64 << 20),
             ("component_bytes", self.component_bytes, 1 << 30),
             ("parallel_calls", self.parallel_calls, 256),

@@ -53,6 +53,9 @@ impl Manifest {
         if manifest.version.trim().is_empty() {
             return Err("version: is empty; give the plugin a version such as 0.1.0".into());
         }
+        if let Some(rule) = manifest.requests.http.iter().find(|rule| !rule.inject.is_empty()) {
+            return Err(format!("requests: http: {}: inject is for the operator's grants; leave it out", rule.origin));
+        }
         let component = manifest.component();
         if !component.ends_with(".wasm") || component.contains(['/', '\\', ':']) || component.starts_with('.') {
             return Err(format!("component: {component:?} must be the name of a .wasm file beside plugin.yaml"));

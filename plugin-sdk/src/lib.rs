@@ -41,6 +41,7 @@ pub mod config;
 mod context;
 mod error;
 pub mod hooks;
+pub mod http;
 pub mod kv;
 pub mod log;
 mod schema;

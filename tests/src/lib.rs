@@ -3,3 +3,4 @@
 pub mod aimock;
 pub mod place;
 pub mod strict;
+pub mod web;

@@ -2,6 +2,7 @@
 //!
 //! Guests are built by `cargo xtask test`, which names them in the environment; without it a test fails and says so.
 
+use astrarium::capability::http::Names;
 use astrarium::context::{AgentKind, CallContext};
 use astrarium::event::{Event, Outcome};
 use astrarium::hooks::Hooks;
@@ -147,6 +148,7 @@ impl Place {
             share: if self.shipped { share() } else { self.folder.path().join("nothing-ships") },
             cache: cache(),
             model: None,
+            names: Names::default(),
         }
     }
 

@@ -3,19 +3,13 @@
 
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::contract::astrarium::host::{agents, context, http, process, skills};
+use crate::runtime::contract::astrarium::host::{agents, context, process, skills};
 
 fn later<T>(interface: &str) -> Result<T, Error> {
     Err(Error::Denied(format!(
         "this host (astrarium {}) does not offer astrarium:host/{interface} yet; do not retry",
         env!("CARGO_PKG_VERSION")
     )))
-}
-
-impl http::Host for GuestState {
-    async fn send(&mut self, _: http::Request) -> Result<http::Response, Error> {
-        later("http")
-    }
 }
 
 impl process::Host for GuestState {

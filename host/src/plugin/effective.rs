@@ -35,7 +35,10 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, loaded: &Loa
     let covered = |place: &&PathBuf| {
         preopens.iter().any(|folder| place.starts_with(folder.host.canonicalize().as_ref().unwrap_or(&folder.host)))
     };
+    let injected = effective.http.iter().flat_map(|rule| rule.inject.values()).map(|template| &template.secret);
+    let secrets = injected.filter_map(|name| Some((name.clone(), settings.secrets.get(name)?.clone()))).collect();
     let env = GuestEnv {
+        secrets,
         plugin: name.clone(),
         digest: loaded.digest.clone(),
         kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),

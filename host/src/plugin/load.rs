@@ -9,6 +9,7 @@ use crate::grant::Capabilities;
 use crate::manifest::is_tool_name;
 use crate::runtime::{Guest, GuestEnv, Loaded, Runtime, Services};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +35,12 @@ pub(super) async fn load(
         .await
         .map_err(|error| format!("{}: {error}", captured.folder.join(captured.manifest.component()).display()))?;
     let loaded = Arc::new(loaded);
-    for (capability, import) in captured.manifest.requests.needed_imports() {
-        if !loaded.imports.iter().any(|name| name.starts_with(import)) {
+    for (capability, imports) in captured.manifest.requests.needed_imports() {
+        if !loaded.imports.iter().any(|name| imports.iter().any(|import| name.starts_with(import))) {
             return Err(format!(
-                "plugin.yaml asks for {capability}, and the component does not import {import}*; take it out of requests:, \
-                 or use it"
+                "plugin.yaml asks for {capability}, and the component does not import {}*; take it out of requests:, \
+                 or use it",
+                imports.join("* or ")
             ));
         }
     }
@@ -59,6 +61,7 @@ async fn list_tools(
         effective: Capabilities::default(),
         preopens: Vec::new(),
         kept_out: Vec::new(),
+        secrets: BTreeMap::new(),
         config: Value::Object(captured.manifest.config.clone()),
     });
     let context = CallContext {

@@ -5,7 +5,7 @@ use super::folder::{self, Captured, Unreadable};
 use super::life;
 use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
-use crate::grant::Capabilities;
+use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
 use crate::runtime::{Loaded, Runtime, Services};
 use serde_json::{Map, Value};
@@ -43,6 +43,8 @@ pub struct Settings {
     pub grants: Vec<GrantRule>,
     /// The operator's values behind each plugin's `config` import.
     pub configs: BTreeMap<String, Map<String, Value>>,
+    /// Where the secrets are that grants inject, by name.
+    pub secrets: BTreeMap<String, SecretSource>,
     /// Plugins switched off.
     pub disabled: BTreeSet<String>,
     /// The workspace: what a grant of `workspace` opens.

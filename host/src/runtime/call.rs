@@ -223,5 +223,5 @@ fn explain(error: &wasmtime::Error, state: &GuestState) -> String {
         let skip = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
         reason.push_str(&format!("; it said: {}", &said[skip..]));
     }
-    reason
+    state.web().scrubbed(reason)
 }

@@ -4,20 +4,21 @@ use super::captured::Captured;
 use super::limiter::Limiter;
 use super::{contract, fs_gate};
 use crate::audit::Trail;
+use crate::capability::http::{Caller, Hooks, Web};
 use crate::context::CallContext;
-use crate::grant::Capabilities;
+use crate::grant::{Capabilities, SecretSource};
 use crate::limits::Limits;
 use crate::memory::Seen;
 use crate::plugin::Registry;
 use crate::shelf::Shelf;
 use crate::store::{Audit, Store};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 /// A folder that a guest may open.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct GuestEnv {
     pub preopens: Vec<Preopen>,
     /// Real paths inside of those folders that are kept out all the same.
     pub kept_out: Vec<PathBuf>,
+    /// Where the secrets are that its rules inject, by name. The guest never sees them.
+    pub secrets: BTreeMap<String, SecretSource>,
     /// Manifest defaults under the operator's values; an object.
     pub config: Value,
 }
@@ -67,6 +70,8 @@ pub struct Services {
     pub audit: Audit,
     /// Where progress goes.
     pub progress: Arc<ProgressSink>,
+    /// How requests leave.
+    pub web: Arc<Web>,
     /// What only an open session has; empty outside one, and an import that needs it says so.
     pub desk: Arc<Desk>,
 }
@@ -91,7 +96,7 @@ impl Desk {
 pub struct GuestState {
     wasi: WasiCtx,
     http: WasiHttpCtx,
-    no_http: NoHttp,
+    http_door: Hooks,
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) stderr: Captured,
@@ -153,7 +158,7 @@ impl GuestState {
         Ok(Self {
             wasi: builder.build(),
             http: WasiHttpCtx::new(),
-            no_http: NoHttp,
+            http_door: Hooks(Caller::new(env.clone(), services.web.clone(), limits)),
             table,
             limiter: Limiter::new(limits, trail.clone()),
             stderr,
@@ -167,6 +172,11 @@ impl GuestState {
             lines: 0,
         })
     }
+
+    /// The door by which its requests leave.
+    pub(crate) fn web(&self) -> &Caller {
+        &self.http_door.0
+    }
 }
 
 impl WasiView for GuestState {
@@ -177,29 +187,7 @@ impl WasiView for GuestState {
 
 impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        WasiHttpCtxView { hooks: &mut self.no_http, table: &mut self.table, ctx: &mut self.http }
-    }
-}
-
-/// The http door while it is shut: wasi:http links, since language runtimes import it, and refuses every request.
-struct NoHttp;
-
-type HttpAnswer = Result<
-    (
-        http::Response<wasmtime_wasi_http::WasiBody>,
-        Box<dyn Future<Output = Result<(), wasmtime_wasi_http::Error>> + Send>,
-    ),
-    wasmtime_wasi_http::Error,
->;
-
-impl WasiHttpHooks for NoHttp {
-    fn send_request(
-        &mut self,
-        _request: http::Request<wasmtime_wasi_http::WasiBody>,
-        _options: Option<wasmtime_wasi_http::RequestOptions>,
-        _sent: Box<dyn Future<Output = Result<(), wasmtime_wasi_http::Error>> + Send>,
-    ) -> Box<dyn Future<Output = HttpAnswer> + Send> {
-        Box::new(async { Err(wasmtime_wasi_http::Error::HttpRequestDenied) })
+        WasiHttpCtxView { hooks: &mut self.http_door, table: &mut self.table, ctx: &mut self.http }
     }
 }
 

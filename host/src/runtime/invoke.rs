@@ -4,6 +4,7 @@ use super::call::Body;
 use super::contract::astrarium::plugin::types as wit;
 use super::contract::exports::astrarium::plugin as exports;
 use super::{CallError, CallStats, Exports, Guest, GuestState, Runtime};
+use crate::capability::http::Caller;
 use crate::context::{AgentKind, CallContext};
 use crate::event::EndReason;
 use crate::fold::Judgement;
@@ -58,7 +59,8 @@ impl Runtime {
         let answer = self.invoke(guest, time, move |store, instance, exports, context| {
             Box::pin(async move {
                 let tools = present(&exports.tools)?.load(&mut *store, instance)?;
-                tools.call_call_tool(store, &context, &name, &input).await
+                let answer = tools.call_call_tool(&mut *store, &context, &name, &input).await?;
+                Ok(without_secrets(answer, store.data().web()))
             })
         });
         let (answer, stats) = answer.await?;
@@ -219,6 +221,35 @@ impl Runtime {
     ) -> Result<(R, CallStats), CallError> {
         let context = context_to_wit(guest.context);
         self.call(guest, time, move |store, instance, exports| body(store, instance, exports, context)).await
+    }
+}
+
+type ToolResult = Result<exports::tools::ToolOutput, exports::tools::ToolError>;
+
+/// An answer without the secrets that were injected into its requests, if it holds one in spite of everything.
+fn without_secrets(answer: ToolResult, web: &Caller) -> ToolResult {
+    if !web.has_injected() {
+        return answer;
+    }
+    use exports::tools::ToolError as Error;
+    let clean = |text| web.scrubbed(text);
+    match answer {
+        Ok(mut output) => {
+            let parts = output.parts.into_iter().map(|part| match part {
+                wit::Part::Text(text) => wit::Part::Text(clean(text)),
+                wit::Part::Json(text) => wit::Part::Json(clean(text)),
+                wit::Part::File(file) => {
+                    wit::Part::File(wit::FileRef { path: clean(file.path), note: file.note.map(clean) })
+                }
+                wit::Part::Image(image) => wit::Part::Image(image),
+            });
+            output.parts = parts.collect();
+            Ok(output)
+        }
+        Err(Error::UnknownTool(text)) => Err(Error::UnknownTool(clean(text))),
+        Err(Error::InvalidInput(text)) => Err(Error::InvalidInput(clean(text))),
+        Err(Error::Denied(text)) => Err(Error::Denied(clean(text))),
+        Err(Error::Failed(text)) => Err(Error::Failed(clean(text))),
     }
 }
 

@@ -4,6 +4,7 @@
 //! come from the store's own state. What a later release brings answers `denied` and says so.
 
 mod config;
+mod context;
 pub mod http;
 mod kv;
 mod later;

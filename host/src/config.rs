@@ -35,8 +35,12 @@ pub struct Config {
     pub persona: Option<String>,
     /// The operator's part of the system prompt.
     pub prompt: PromptConfig,
-    /// The model's window in tokens, where it is not the usual one.
+    /// The window in tokens of every model that `context_windows` does not name.
     pub context_window: Option<u64>,
+    /// Windows in tokens by model, as `wire:name`.
+    pub context_windows: BTreeMap<String, u64>,
+    /// The model that writes summaries, as `wire:name`; else the one that answers.
+    pub summary_model: Option<String>,
     /// How long a provider is asked to keep what it cached: `5m` or `1h`.
     pub cache_life: CacheLife,
     /// Prices by model, as `wire:name`.
@@ -142,6 +146,11 @@ impl Config {
         for (key, value) in [("context_window", config.context_window), ("prompt: tokens", config.prompt.tokens)] {
             if value.is_some_and(|tokens| tokens < 1_000) {
                 bail!("{}: {key}: is in tokens, and must be at least 1000", path.display());
+            }
+        }
+        for (model, tokens) in &config.context_windows {
+            if *tokens < 1_000 {
+                bail!("{}: context_windows: {model}: is in tokens, and must be at least 1000", path.display());
             }
         }
         for (model, price) in &config.prices {

@@ -66,6 +66,17 @@ pub enum Event {
         /// What its answer cost.
         usage: Usage,
     },
+    /// The conversation was compacted.
+    Compacted {
+        /// What started it.
+        trigger: &'static str,
+        /// What it did.
+        layer: &'static str,
+        /// Messages before and after.
+        messages: (u32, u32),
+        /// Tokens before and after, as well as they are known.
+        tokens: (u64, u64),
+    },
     /// Something the user should know.
     Notice {
         /// One line.

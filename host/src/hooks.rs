@@ -12,7 +12,7 @@ use crate::context::CallContext;
 use crate::event::EndReason;
 use crate::fold::{Judgement, Verdict};
 use crate::plugin::{Plugin, Registry, Snapshot};
-use crate::runtime::{Answer, CallError, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
+use crate::runtime::{Answer, CallError, CompactFigures, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
 use crate::transcript::Part;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -218,6 +218,43 @@ impl Hooks {
             let trail = witness.trail.clone();
             let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().step_complete(guest, figures);
+            self.observe(witness, plugin, answer, &mut entries).await;
+        }
+        self.put(entries);
+    }
+
+    /// What the hooks want a summary to mind, in hook order, before a compaction.
+    pub async fn pre_compact(
+        &self,
+        context: &CallContext,
+        cancel: &CancellationToken,
+        messages: u32,
+        tokens: u64,
+        trigger: &str,
+    ) -> Vec<String> {
+        let snapshot = self.registry.snapshot();
+        let (mut texts, mut entries) = (Vec::new(), Vec::new());
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.pre_compact.is_some()) {
+            let witness = Witness::new("pre-compact", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
+            let answer = self.registry.runtime().pre_compact(guest, messages, tokens, trigger);
+            let text = self.observe(witness, plugin, answer, &mut entries).await.flatten();
+            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
+        }
+        self.put(entries);
+        texts
+    }
+
+    /// Tells the observers of a compaction that has changed the conversation.
+    pub async fn post_compact(&self, context: &CallContext, cancel: &CancellationToken, figures: &CompactFigures) {
+        let snapshot = self.registry.snapshot();
+        let mut entries = Vec::new();
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.post_compact.is_some()) {
+            let witness = Witness::new("post-compact", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
+            let answer = self.registry.runtime().post_compact(guest, figures);
             self.observe(witness, plugin, answer, &mut entries).await;
         }
         self.put(entries);

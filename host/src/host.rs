@@ -6,7 +6,7 @@ use crate::epoch::Setup;
 use crate::event::{Event, Sink};
 use crate::model::recover::Recovering;
 use crate::model::select::{Choice, Endpoints};
-use crate::model::{Model, scripted::Scripted, select};
+use crate::model::{Model, scripted::Scripted, select, windows};
 use crate::persona;
 use crate::plugin::{PluginRoot, Registry, Settings};
 use crate::prompt::Language;
@@ -75,11 +75,8 @@ impl Relay {
 /// Limit of an answer where the config says nothing, in tokens: long enough for a file, short of every model's own.
 const MAX_OUTPUT_TOKENS: u32 = 8_192;
 
-/// Tokens that the system prompt may take where the config says nothing: a tenth of the usual window.
+/// Tokens that the system prompt may take where the config says nothing: a tenth of a large window.
 const PROMPT_TOKENS: u64 = 20_000;
-
-/// The usual window, in tokens.
-const WINDOW: u64 = 200_000;
 
 /// Answers where no model is named and no key is set.
 const NO_MODEL: &str = include_str!("../demo/no-model.yaml");
@@ -202,7 +199,7 @@ impl Host {
 
     /// The same, with what the command line wants of the prompt.
     pub fn session_with(&self, which: Which<'_>, model: Arc<dyn Model>, wishes: Wishes) -> Result<Session> {
-        let setup = self.setup(wishes)?;
+        let setup = Setup { window: self.window(model.name())?.0, ..self.setup(wishes)? };
         let workspace = self.options.workspace.display().to_string();
         let id = match which {
             Which::Named(id) => self.store.session(id)?.id,
@@ -219,6 +216,7 @@ impl Host {
         let price = self.config.prices.get(model.name()).copied();
         let parts = Parts {
             price,
+            summary_model: self.summary_model()?,
             store: self.store.clone(),
             registry: self.registry.clone(),
             model,
@@ -228,6 +226,30 @@ impl Host {
             lock,
         };
         Ok(Session::open(parts, id)?)
+    }
+
+    /// The window of a model in tokens, and who says so.
+    pub fn window(&self, model: &str) -> Result<(u64, &'static str)> {
+        if let Ok(text) = std::env::var("ASTRARIUM_CONTEXT_WINDOW")
+            && !text.trim().is_empty()
+        {
+            return match text.trim().parse() {
+                Ok(tokens) if tokens >= 1_000 => Ok((tokens, "ASTRARIUM_CONTEXT_WINDOW")),
+                _ => bail!("ASTRARIUM_CONTEXT_WINDOW is {text:?}; write a number of tokens, at least 1000"),
+            };
+        }
+        let config = self.config.context_windows.get(model).map(|tokens| (*tokens, "context_windows of the config"));
+        let config = config.or(self.config.context_window.map(|tokens| (tokens, "context_window of the config")));
+        let known = || windows::known(model).map(|tokens| (tokens, "known by the model's name"));
+        Ok(config.or_else(known).unwrap_or((windows::USUAL, "assumed, as this model is not known here")))
+    }
+
+    /// The model that writes summaries, where the config names one.
+    fn summary_model(&self) -> Result<Option<Arc<dyn Model>>> {
+        let Some(name) = &self.config.summary_model else { return Ok(None) };
+        let (_, endpoints) = self.choice();
+        let model = select::open(name, &endpoints).with_context(|| format!("summary_model {name} of the config"))?;
+        Ok(Some(Arc::new(Recovering::new(model, None, self.config.retry.clone()))))
     }
 
     /// What prompts are made of.
@@ -241,7 +263,7 @@ impl Host {
             notes: self.config.prompt.notes(&model),
             wishes,
             prompt_tokens: self.config.prompt.tokens.unwrap_or(PROMPT_TOKENS),
-            window: self.config.context_window.unwrap_or(WINDOW),
+            window: self.window(if model.is_empty() { "scripted:no-model" } else { &model })?.0,
             cache_life: self.config.cache_life,
         })
     }

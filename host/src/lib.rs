@@ -37,6 +37,7 @@ pub mod skills;
 pub mod store;
 pub mod surroundings;
 // Conductor.
+pub mod compaction;
 pub mod epoch;
 pub mod hooks;
 pub mod session;

@@ -17,6 +17,7 @@ pub mod recover;
 pub mod scripted;
 pub mod select;
 mod sse;
+pub mod windows;
 pub mod wire;
 
 /// What a model says while it answers. The whole [`Reply`] follows from [`Model::ask`].

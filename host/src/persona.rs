@@ -3,6 +3,7 @@
 //! A persona is a folder: `identity.md`, `principles.md`, and `texts/NAME.md` for each text that it replaces; a language
 //! goes before the ending, `identity.zh.md`, and wins over the file without one. Folders of the home win over what ships.
 
+use crate::compact;
 use crate::prompt::{Language, Texts};
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,8 @@ pub struct Persona {
     pub principles: (String, String),
     /// What the host says to the model.
     pub texts: Texts,
+    /// What a compaction says.
+    pub compact: compact::Texts,
 }
 
 /// Bytes that a file of a persona may have.
@@ -93,7 +96,26 @@ pub fn load(roots: &[PathBuf], name: &str, language: Language) -> Result<Persona
             }
         }
     }
+    persona.compact = compact_texts(roots, language)?;
     Ok(persona)
+}
+
+/// What a compaction says, from `compact/` under `roots`; one that is empty or does not read is not used, and said.
+fn compact_texts(roots: &[PathBuf], language: Language) -> Result<compact::Texts, PersonaError> {
+    let mut found = std::collections::BTreeMap::new();
+    for (name, ending) in compact::Texts::FILES {
+        for root in roots.iter().rev() {
+            if let Some((text, path)) = read_as(&root.join("compact"), name, ending, language)? {
+                found.insert(name, (text, path));
+            }
+        }
+    }
+    let (texts, warnings) = compact::Texts::with(language, &|name| found.get(name).map(|(text, _)| text.clone()));
+    for warning in warnings {
+        let paths: Vec<&str> = found.values().map(|(_, path)| path.as_str()).collect();
+        tracing::warn!("{warning} (looked at {})", paths.join(", "));
+    }
+    Ok(texts)
 }
 
 fn built_in(name: &str, language: Language) -> Persona {
@@ -108,6 +130,7 @@ fn built_in(name: &str, language: Language) -> Persona {
         identity: text(identity),
         principles: text(principles),
         texts: Texts::built_in(language),
+        compact: compact::Texts::built_in(language),
     }
 }
 
@@ -133,7 +156,16 @@ fn from_folder(folder: &Path, name: &str, language: Language, over_built_in: boo
 
 /// The text of `NAME.<language>.md`, else of `NAME.md`, with its path.
 fn read(folder: &Path, name: &str, language: Language) -> Result<Option<(String, String)>, PersonaError> {
-    for file in [format!("{name}.{}.md", language.tag()), format!("{name}.md")] {
+    read_as(folder, name, "md", language)
+}
+
+fn read_as(
+    folder: &Path,
+    name: &str,
+    ending: &str,
+    language: Language,
+) -> Result<Option<(String, String)>, PersonaError> {
+    for file in [format!("{name}.{}.{ending}", language.tag()), format!("{name}.{ending}")] {
         let path = folder.join(file);
         let failed = |reason: String| PersonaError::Unreadable { path: path.display().to_string(), reason };
         let size = match std::fs::metadata(&path) {

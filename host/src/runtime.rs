@@ -18,8 +18,8 @@ mod load;
 mod workers;
 
 pub use call::{CallError, CallStats, Guest};
-pub use guest::{Desk, GuestEnv, GuestState, Preopen, Services};
-pub use invoke::{Answer, StartAnswer, StepFigures, ToolAnswer};
+pub use guest::{ContextDesk, Desk, GuestEnv, GuestState, Preopen, Services};
+pub use invoke::{Answer, CompactFigures, StartAnswer, StepFigures, ToolAnswer};
 pub use load::{Exports, LoadError, Loaded};
 
 use crate::limits::Limits;

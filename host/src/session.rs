@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 mod asking;
+mod view;
 
 /// What a session works with.
 pub struct Parts {
@@ -29,6 +30,8 @@ pub struct Parts {
     pub registry: Arc<Registry>,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Who writes summaries, when it is another one.
+    pub summary_model: Option<Arc<dyn Model>>,
     /// What its prompts are made of.
     pub setup: Setup,
     /// Where it works.
@@ -49,6 +52,8 @@ pub struct Session {
     pub store: Arc<Store>,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Who writes summaries, when it is another one.
+    pub summary_model: Option<Arc<dyn Model>>,
     /// Its hooks.
     pub hooks: Arc<Hooks>,
     /// Runs its calls.
@@ -64,7 +69,9 @@ pub struct Session {
     /// Whether its start has been announced to the hooks in this process.
     pub begun: bool,
     workspace: PathBuf,
+    /// All of the transcript; the model sees it from `view.first` on.
     messages: Vec<Arc<Message>>,
+    view: view::View,
     /// What stands in front of the requests; none until the first one, and after an epoch was ended.
     epoch: Option<Epoch>,
     /// Why the next epoch will begin.
@@ -77,13 +84,15 @@ pub struct Session {
 impl Session {
     /// Opens the session `id`, new or old.
     pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
-        let Parts { store, registry, model, setup, workspace, max_output_tokens, price, lock } = parts;
+        let Parts { store, registry, model, summary_model, setup, workspace, max_output_tokens, price, lock } = parts;
         let messages: Vec<Arc<Message>> = store.messages(&id)?.into_iter().map(Arc::new).collect();
         let calls = Calls::new(registry, Desk::default());
+        let (view, renewed) = view::View::open(&store, &id, model.name(), &messages)?;
         let mut session = Self {
             id,
             store,
             model,
+            summary_model,
             hooks: calls.hooks.clone(),
             calls,
             setup,
@@ -92,8 +101,13 @@ impl Session {
             resumed: !messages.is_empty(),
             begun: false,
             workspace,
-            next_epoch: if messages.is_empty() { "start" } else { "resume" },
+            next_epoch: match (messages.is_empty(), renewed) {
+                (true, _) => "start",
+                (false, true) => "compaction",
+                (false, false) => "resume",
+            },
             messages,
+            view,
             epoch: None,
             sent: None,
             _lock: lock,
@@ -102,7 +116,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The conversation.
+    /// The whole transcript. The model sees [`Session::conversation`].
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
@@ -120,6 +134,7 @@ impl Session {
     /// Puts a message on record, then into the conversation; answers with its place.
     pub fn append(&mut self, message: Message, usage: Option<Usage>) -> Result<u64, StoreError> {
         let seq = self.store.append(&self.id, &message, usage)?;
+        self.view.add(&message);
         self.messages.push(Arc::new(message));
         Ok(seq)
     }

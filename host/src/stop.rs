@@ -11,6 +11,8 @@ pub enum Next {
     LastWord,
     /// The server paused a long answer: ask again as it is.
     GoOn,
+    /// The answer was cut at its output limit: let it be continued.
+    Continue,
     /// The answer is whole.
     Done,
 }
@@ -23,7 +25,82 @@ pub fn next(content: &[Block], stop: &StopReason, step: u32, max_steps: u32) -> 
         (true, _) if step >= max_steps => Next::LastWord,
         (true, _) => Next::RunCalls,
         (false, StopReason::Pause) if step < max_steps => Next::GoOn,
+        (false, StopReason::MaxTokens) if step < max_steps => Next::Continue,
         (false, _) => Next::Done,
+    }
+}
+
+/// A model that makes the same calls with the same results, step after step.
+#[derive(Debug, Default)]
+pub struct Repeats {
+    last: Option<u64>,
+    times: u32,
+}
+
+/// What is to be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeated {
+    /// Nothing: it does not go round in circles.
+    No,
+    /// It is told, having repeated itself this many times in a row.
+    Nudge(u32),
+    /// It was told and did not stop.
+    Stop,
+}
+
+/// Times in a row after which it is told.
+const TOLD: u32 = 5;
+/// Times in a row after which its tools are taken away.
+const STOPPED: u32 = 7;
+
+impl Repeats {
+    /// Takes in a step; `step` stands for its calls and results.
+    pub fn step(&mut self, step: u64) -> Repeated {
+        self.times = if self.last == Some(step) { self.times + 1 } else { 1 };
+        self.last = Some(step);
+        match self.times {
+            TOLD => Repeated::Nudge(TOLD),
+            STOPPED.. => Repeated::Stop,
+            _ => Repeated::No,
+        }
+    }
+}
+
+/// How an answer that is cut at its output limit is helped: the limit is raised once, then it is continued a few times.
+#[derive(Debug, Default)]
+pub struct OutputLimit {
+    raised: Option<u32>,
+    continued: u32,
+}
+
+/// Times that an answer is continued once its limit was raised.
+const CONTINUED: u32 = 3;
+/// A raised limit is this many times the usual one, and at most [`HIGHEST`].
+const RAISED: u32 = 4;
+const HIGHEST: u32 = 64_000;
+
+impl OutputLimit {
+    /// The limit in force, where `usual` is the one of the config.
+    pub fn limit(&self, usual: u32) -> u32 {
+        self.raised.unwrap_or(usual)
+    }
+
+    /// Notes that an answer was cut; whether it is to be continued. `window` is the model's.
+    pub fn cut(&mut self, usual: u32, window: u64) -> bool {
+        if self.raised.is_none() {
+            let most = HIGHEST.min(u32::try_from(window / 4).unwrap_or(HIGHEST));
+            self.raised = Some(usual.saturating_mul(RAISED).min(most).max(usual));
+            return true;
+        }
+        self.continued += 1;
+        self.continued <= CONTINUED
+    }
+
+    /// The server does not take the raised limit: back to the usual one. True where it was raised.
+    pub fn refused(&mut self, usual: u32) -> bool {
+        let raised = self.raised.is_some_and(|raised| raised > usual);
+        self.raised = self.raised.map(|_| usual);
+        raised
     }
 }
 
@@ -43,5 +120,32 @@ mod tests {
         assert_eq!(next(&text, &StopReason::Pause, 1, 2), Next::GoOn);
         assert_eq!(next(&text, &StopReason::Pause, 2, 2), Next::Done);
         assert_eq!(next(&[], &StopReason::EndTurn, 1, 2), Next::Done);
+        assert_eq!(next(&text, &StopReason::MaxTokens, 1, 2), Next::Continue);
+        assert_eq!(next(&text, &StopReason::MaxTokens, 2, 2), Next::Done);
+    }
+
+    #[test]
+    fn the_same_step_again_and_again_is_told_then_stopped() {
+        let mut repeats = Repeats::default();
+        let steps: Vec<_> = [1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2].map(|step| repeats.step(step)).into();
+        assert!(steps[..8].iter().all(|step| *step == Repeated::No), "{steps:?}");
+        assert_eq!(steps[8..], [Repeated::Nudge(5), Repeated::No, Repeated::Stop]);
+    }
+
+    #[test]
+    fn a_limit_is_raised_once_and_an_answer_continued_three_times_more() {
+        let mut limit = OutputLimit::default();
+        assert_eq!(limit.limit(8_192), 8_192);
+        assert!(limit.cut(8_192, 200_000));
+        assert_eq!(limit.limit(8_192), 32_768);
+        assert_eq!([(); 4].map(|()| limit.cut(8_192, 200_000)), [true, true, true, false]);
+        assert!(
+            limit.refused(8_192) && !limit.refused(8_192),
+            "a server that takes no more is asked with the usual one"
+        );
+        assert_eq!(limit.limit(8_192), 8_192);
+        let mut small = OutputLimit::default();
+        assert!(small.cut(8_192, 8_000));
+        assert_eq!(small.limit(8_192), 8_192, "never less than the usual one");
     }
 }

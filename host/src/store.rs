@@ -5,6 +5,7 @@
 
 mod audit;
 mod calls;
+mod compactions;
 mod epochs;
 mod kv;
 mod schema;
@@ -13,6 +14,7 @@ mod tasks;
 
 pub use audit::{Audit, AuditFilter, AuditHead, AuditRow, Verified, recorded};
 pub use calls::CallRecord;
+pub use compactions::CompactionRecord;
 pub use epochs::{EpochRecord, RequestRecord};
 pub use kv::{KvScope, Quota};
 pub use sessions::{NewSession, Session};

@@ -4,15 +4,18 @@
 //! before the next act, so a run that is cut off anywhere resumes; whatever ends a run, there is one [`Outcome`]. It
 //! renders no prompt, judges no call and speaks no wire itself.
 
+use crate::compact::{Thrash, Trigger};
+use crate::compaction::{self, Failure, Work};
 use crate::context::CallContext;
 use crate::event::{EndReason, Event, Outcome, Sink};
 use crate::hooks::Hooks;
-use crate::model::{ModelEvent, ToolChoice};
+use crate::model::windows::{limit_too_high, too_long};
+use crate::model::{ModelError, ModelEvent, ToolChoice};
 use crate::prompt;
 use crate::prompt::nudge::{self, Nudge};
 use crate::runtime::StepFigures;
 use crate::session::Session;
-use crate::stop::{self, Next};
+use crate::stop::{self, Next, OutputLimit, Repeated, Repeats};
 use crate::store::StoreError;
 use crate::transcript::{Block, Message, Origin, Reply, Role, StopReason, Usage, text_of};
 use std::hash::{Hash as _, Hasher as _};
@@ -35,6 +38,11 @@ pub struct Run<'a> {
 #[derive(Default)]
 struct Tally {
     watch: nudge::Watch,
+    repeats: Repeats,
+    thrash: Thrash,
+    output: OutputLimit,
+    /// What was said of an answer that is continued.
+    pieces: String,
     tasks_written: u64,
     steps: u32,
     tool_calls: u32,
@@ -51,6 +59,15 @@ enum Halt {
 impl From<StoreError> for Halt {
     fn from(error: StoreError) -> Self {
         Halt::Failed(error.to_string())
+    }
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Cancelled => Halt::Cancelled,
+            failure => Halt::Failed(failure.to_string()),
+        }
     }
 }
 
@@ -98,33 +115,105 @@ async fn steps(
         tally.steps += 1;
         let context = session.context(tally.steps);
         let reply = ask(session, ToolChoice::Auto, run, tally).await?;
+        if silenced(&reply) && tally.output.cut(session.max_output_tokens, session.window().tokens) {
+            continue;
+        }
         let seq = record(session, &reply)?;
         let next = stop::next(&reply.content, &reply.stop, tally.steps, run.max_steps);
+        let mut repeated = Repeated::No;
         let figures = match next {
             Next::RunCalls | Next::LastWord => {
+                session.lay_out()?;
                 let figures = calls::run_all(session, seq, &reply, &context, run, tally).await?;
                 if next == Next::RunCalls {
                     nudge(session, tally)?;
+                    repeated = repetition(session, &reply, tally)?;
                 }
                 figures
             }
-            Next::GoOn | Next::Done => StepFigures::default(),
+            Next::GoOn | Next::Continue | Next::Done => StepFigures::default(),
         };
         finish_step(session, &context, run, figures, reply.usage, tally.steps).await;
+        if let Some(instructions) = session.wanted() {
+            compact_as_wanted(session, &instructions, run, tally).await?;
+        }
         match next {
+            Next::RunCalls if repeated == Repeated::Stop => {
+                let why = "the model repeats the same call; it is asked for its answer without tools";
+                let texts =
+                    (session.texts().get("same-call-stop").into(), session.texts().get("same-call-note").into());
+                return last_word(session, run, tally, why.into(), texts).await;
+            }
             Next::RunCalls | Next::GoOn => {}
-            Next::LastWord => return last_word(session, run, tally).await,
-            Next::Done => {
+            Next::Continue if tally.output.cut(session.max_output_tokens, session.window().tokens) => {
+                tally.pieces.push_str(&text_of(&reply.content));
+                let text = session.texts().get("output-limit").to_owned();
+                session.append(Message::host(prompt::reminder(&text)), None)?;
+            }
+            Next::LastWord => {
+                let why = format!("the step limit of {} is reached; the model is asked for its answer", run.max_steps);
+                let steps = run.max_steps.to_string();
+                let fill = |name: &str| session.texts().fill(name, &[("steps", &steps)]);
+                let texts = (fill("step-limit"), fill("step-limit-note"));
+                return last_word(session, run, tally, why, texts).await;
+            }
+            Next::Continue | Next::Done => {
                 if let Some(text) = shortfall(&reply.stop) {
                     (run.sink)(Event::Notice { text: text.into() });
                 }
-                return Ok((EndReason::Done, text_of(&reply.content)));
+                let pieces = std::mem::take(&mut tally.pieces);
+                return Ok((EndReason::Done, pieces + &text_of(&reply.content)));
             }
         }
         if run.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
         }
     }
+}
+
+/// Whether an answer reached its limit before it said a word, as one that only thinks may.
+fn silenced(reply: &Reply) -> bool {
+    let says_something = reply.content.iter().any(|block| !matches!(block, Block::Thinking { .. }));
+    !says_something && reply.stop == StopReason::MaxTokens
+}
+
+/// Compacts because a tool asked for it. What fails is told, and the turn goes on.
+async fn compact_as_wanted(
+    session: &mut Session,
+    instructions: &str,
+    run: &Run<'_>,
+    tally: &mut Tally,
+) -> Result<(), Halt> {
+    let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
+    match compaction::compact(session, Trigger::Tool, instructions, &mut tally.usage, &work).await {
+        Err(failure @ (Failure::Stuck(_) | Failure::Failed(_))) => {
+            (run.sink)(Event::Notice { text: failure.to_string() });
+            Ok(())
+        }
+        done => Ok(done.map(|_| ())?),
+    }
+}
+
+/// Whether the step's calls and results are those of the steps before it; tells the model once.
+fn repetition(session: &mut Session, reply: &Reply, tally: &mut Tally) -> Result<Repeated, Halt> {
+    let mut hasher = std::hash::DefaultHasher::new();
+    for block in &reply.content {
+        if let Block::ToolUse { name, input, malformed, .. } = block {
+            (name, input.to_string(), malformed).hash(&mut hasher);
+        }
+    }
+    let last = session.messages().iter().rev().find(|message| message.origin == Origin::Tools);
+    for block in last.into_iter().flat_map(|message| &message.content) {
+        if let Block::ToolResult { parts, .. } = block {
+            parts.iter().for_each(|part| part.as_text().hash(&mut hasher));
+        }
+    }
+    let repeated = tally.repeats.step(hasher.finish());
+    if let Repeated::Nudge(times) = repeated {
+        let text = session.texts().fill("same-call", &[("times", &times.to_string())]);
+        session.append(Message::host(prompt::reminder(&text)), None)?;
+    }
+    Ok(repeated)
 }
 
 /// Speaks up when the task list is left alone or the steps bring nothing new; each once (SPEC 1.15).
@@ -193,31 +282,85 @@ async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(
     Ok(())
 }
 
-/// Asks the model, and shows what streams in.
+/// Asks the model, and shows what streams in; makes room first where the window is full, and again where the server says so.
 async fn ask(session: &mut Session, choice: ToolChoice, run: &Run<'_>, tally: &mut Tally) -> Result<Reply, Halt> {
-    for news in session.news()? {
-        session.append(Message::host(news), None)?;
+    let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
+    compaction::make_room(session, &mut tally.thrash, &mut tally.usage, &work).await?;
+    loop {
+        for news in session.news()? {
+            session.append(Message::host(news), None)?;
+        }
+        let (mut request, account) = session.request(choice)?;
+        request.max_output_tokens = tally.output.limit(session.max_output_tokens);
+        let mut said = String::new();
+        let mut on_event = |event: ModelEvent| match event {
+            ModelEvent::Text(text) => {
+                said.push_str(&text);
+                (run.sink)(Event::Text { text });
+            }
+            ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
+            ModelEvent::ToolUse { .. } => {}
+            ModelEvent::Withdrawn => {
+                said.clear();
+                (run.sink)(Event::Withdrawn);
+            }
+            ModelEvent::Waiting { attempt, left, reason } => {
+                (run.sink)(Event::Waiting { attempt, seconds: left.as_millis().div_ceil(1_000) as u64, reason });
+            }
+            ModelEvent::Fallback { from, to } => {
+                (run.sink)(Event::Notice { text: format!("{from} is overloaded; {to} answers for a while") });
+            }
+        };
+        let reply = tokio::select! {
+            reply = session.model.ask(&request, &mut on_event) => Some(reply),
+            () = run.cancel.cancelled() => None,
+        };
+        match reply {
+            Some(Ok(reply)) => {
+                session.record_request(account, &reply, tally.steps)?;
+                tally.usage = tally.usage.plus(reply.usage);
+                return Ok(reply);
+            }
+            Some(Err(error)) if too_long(&error).is_some() => overflow(session, &error, run, tally).await?,
+            // A model may give less than the raised limit.
+            Some(Err(error)) if limit_too_high(&error) && tally.output.refused(session.max_output_tokens) => {}
+            Some(Err(error)) => {
+                keep_partial(session, &said)?;
+                return Err(Halt::Failed(error.to_string()));
+            }
+            None => {
+                keep_partial(session, &said)?;
+                return Err(Halt::Cancelled);
+            }
+        }
     }
-    let (request, account) = session.request(choice)?;
-    let mut on_event = |event: ModelEvent| match event {
-        ModelEvent::Text(text) => (run.sink)(Event::Text { text }),
-        ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
-        ModelEvent::ToolUse { .. } => {}
-        ModelEvent::Withdrawn => (run.sink)(Event::Withdrawn),
-        ModelEvent::Waiting { attempt, left, reason } => {
-            (run.sink)(Event::Waiting { attempt, seconds: left.as_millis().div_ceil(1_000) as u64, reason });
-        }
-        ModelEvent::Fallback { from, to } => {
-            (run.sink)(Event::Notice { text: format!("{from} is overloaded; {to} answers for a while") });
-        }
-    };
-    let reply = tokio::select! {
-        reply = session.model.ask(&request, &mut on_event) => reply.map_err(|error| Halt::Failed(error.to_string()))?,
-        () = run.cancel.cancelled() => return Err(Halt::Cancelled),
-    };
-    session.record_request(account, &reply, tally.steps)?;
-    tally.usage = tally.usage.plus(reply.usage);
-    Ok(reply)
+}
+
+/// The server refused the request as too long: believe it and compact.
+async fn overflow(session: &mut Session, error: &ModelError, run: &Run<'_>, tally: &mut Tally) -> Result<(), Halt> {
+    if let Some(window) = too_long(error).and_then(|refusal| refusal.window) {
+        session.learn_window(window);
+    }
+    if tally.thrash.full(tally.steps) {
+        return Err(Failure::Thrash { window: session.window().tokens }.into());
+    }
+    let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
+    match compaction::compact(session, Trigger::Overflow, "", &mut tally.usage, &work).await {
+        Err(failure @ (Failure::Stuck(_) | Failure::Failed(_))) => Err(Halt::Failed(format!("{error}; {failure}"))),
+        done => Ok(done.map(|_| ())?),
+    }
+}
+
+/// What a broken answer had said stays on record, with a word that it is not whole.
+fn keep_partial(session: &mut Session, said: &str) -> Result<(), Halt> {
+    if said.trim().is_empty() {
+        return Ok(());
+    }
+    let content = vec![Block::Text { text: said.to_owned() }];
+    session.append(Message { role: Role::Assistant, origin: Origin::Model, content }, None)?;
+    let text = session.texts().get("answer-broke-off").to_owned();
+    session.append(Message::host(prompt::reminder(&text)), None)?;
+    Ok(())
 }
 
 fn record(session: &mut Session, reply: &Reply) -> Result<u64, Halt> {
@@ -242,19 +385,21 @@ async fn finish_step(
     step: u32,
 ) {
     figures.usage = usage;
-    figures.messages = session.messages().len() as u32;
+    figures.messages = session.conversation().len() as u32;
     session.hooks.step_complete(context, run.cancel, figures).await;
     (run.sink)(Event::Step { step, usage });
 }
 
-/// The steps are used up: the answer comes all the same, without tools, and says so.
-async fn last_word(session: &mut Session, run: &Run<'_>, tally: &mut Tally) -> Result<(EndReason, String), Halt> {
-    (run.sink)(Event::Notice {
-        text: format!("the step limit of {} is reached; the model is asked for its answer", run.max_steps),
-    });
-    let steps = run.max_steps.to_string();
-    let said = session.texts().fill("step-limit", &[("steps", &steps)]);
-    let note = session.texts().fill("step-limit-note", &[("steps", &steps)]);
+/// No more calls: the answer comes all the same, and says why it ends here. `texts` are what the model is told and the note
+/// to its answer.
+async fn last_word(
+    session: &mut Session,
+    run: &Run<'_>,
+    tally: &mut Tally,
+    why: String,
+    (said, note): (String, String),
+) -> Result<(EndReason, String), Halt> {
+    (run.sink)(Event::Notice { text: why });
     session.append(Message::host(prompt::reminder(&said)), None)?;
     let mut reply = ask(session, ToolChoice::None, run, tally).await?;
     // A model that calls tools all the same gets no results any more, so its calls must not stand in the transcript.

@@ -3,7 +3,7 @@
 
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::contract::astrarium::host::{agents, context, process, skills};
+use crate::runtime::contract::astrarium::host::{agents, process, skills};
 
 fn later<T>(interface: &str) -> Result<T, Error> {
     Err(Error::Denied(format!(
@@ -25,16 +25,6 @@ impl skills::Host for GuestState {
 
     async fn load(&mut self, _: String, _: Option<String>, _: Option<u32>) -> Result<skills::Loaded, Error> {
         later("skills")
-    }
-}
-
-impl context::Host for GuestState {
-    async fn get_usage(&mut self) -> Result<context::Usage, Error> {
-        later("context")
-    }
-
-    async fn compact(&mut self, _: Option<String>) -> Result<context::Compaction, Error> {
-        later("context")
     }
 }
 

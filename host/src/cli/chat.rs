@@ -1,19 +1,26 @@
-//! `chat`: a conversation with a line editor. Ctrl-C cancels the turn and not the program; Ctrl-D leaves.
+//! `chat`: a conversation with a line editor. Ctrl-C cancels the turn and not the program; Ctrl-D leaves; `/compact` makes
+//! room in the window.
 //!
 //! Where standard input is no terminal, each line of it is a question, and the exit status is that of the last one: a
 //! script must see that it failed, a person has seen it.
 
 use super::Exit;
 use super::run::{SessionArgs, answer, exit, note_script, watch};
-use super::show::{Output, note_line, notice};
+use super::show::{Output, Printer, note_line, notice};
+use super::signals;
+use crate::compact::Trigger;
+use crate::compaction::{self, Work};
 use crate::event::EndReason;
 use crate::host::{Host, Which};
+use crate::session::Session;
+use crate::transcript::Usage;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use rustyline::error::{ReadlineError, Signal};
 use rustyline::{DefaultEditor, ExternalPrinter as _};
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 #[derive(Args)]
 pub(super) struct ChatArgs {
@@ -74,9 +81,18 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
         let _ = editor.add_history_entry(prompt);
         let _ = editor.append_history(&history);
         match command(prompt) {
-            Some("exit" | "quit") => break,
-            Some(other) => {
-                note_line(&format!("there is no /{other}; /exit leaves, anything else is a question"));
+            Some(("exit" | "quit", _)) => break,
+            Some(("compact", instructions)) => {
+                match &mut session {
+                    Some(session) => compact(session, instructions).await,
+                    None => note_line("there is no conversation yet to compact"),
+                }
+                continue;
+            }
+            Some((other, _)) => {
+                note_line(&format!(
+                    "there is no /{other}; /compact [INSTRUCTIONS] makes room, /exit leaves, anything else is a question"
+                ));
                 continue;
             }
             None => {}
@@ -87,7 +103,7 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
         };
         let outcome = answer(host, session, prompt, args.session.max_steps(host), Output::Text).await;
         if outcome.reason == EndReason::Cancelled {
-            note_line("cancelled; an unfinished answer is not kept");
+            note_line("cancelled; what was said of the answer is kept");
         }
         last = exit(&outcome);
     }
@@ -97,10 +113,27 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     Ok(if std::io::stdin().is_terminal() { Exit::Done } else { last })
 }
 
-/// The word of a `/word`. A path such as `/data/a.fits` is a question.
-fn command(prompt: &str) -> Option<&str> {
-    let word = prompt.strip_prefix('/')?;
-    (!word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')).then_some(word)
+/// Makes room because the user asks for it; Ctrl-C cancels it.
+async fn compact(session: &mut Session, instructions: &str) {
+    let printer = Printer::new(Output::Text);
+    let sink = printer.sink();
+    let cancel = CancellationToken::new();
+    let running = signals::run_guard(&cancel);
+    let work = Work { step: 0, sink: &*sink, cancel: &cancel };
+    let mut spent = Usage::default();
+    let done = compaction::compact(session, Trigger::Manual, instructions, &mut spent, &work).await;
+    drop(running);
+    if let Err(failure) = done {
+        note_line(&notice(&failure.to_string()));
+    }
+}
+
+/// The word of a `/word` and what follows it. A path such as `/data/a.fits` is a question.
+fn command(prompt: &str) -> Option<(&str, &str)> {
+    let rest = prompt.strip_prefix('/')?;
+    let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    is_word.then_some((word, arguments.trim()))
 }
 
 #[cfg(test)]
@@ -109,9 +142,10 @@ mod tests {
 
     #[test]
     fn a_slash_word_is_a_command_and_a_path_is_not() {
-        assert_eq!(command("/exit"), Some("exit"));
-        assert_eq!(command("/help"), Some("help"));
+        assert_eq!(command("/exit"), Some(("exit", "")));
+        assert_eq!(command("/compact  keep the paths"), Some(("compact", "keep the paths")));
         assert_eq!(command("/data/a.fits"), None);
+        assert_eq!(command("/data/a.fits shows what?"), None);
         assert_eq!(command("/"), None);
         assert_eq!(command("what is /exit"), None);
     }

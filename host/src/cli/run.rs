@@ -81,7 +81,7 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
     let _watching = watch(host, |line| note_line(&notice(&line)));
     let outcome = answer(host, &mut session, &prompt, args.session.max_steps(host), args.output).await;
     if outcome.reason == EndReason::Cancelled {
-        note_line(&format!("cancelled; an unfinished answer is not kept; go on with --session {}", outcome.session));
+        note_line(&format!("cancelled; what was said of the answer is kept; go on with --session {}", outcome.session));
     }
     Ok(exit(&outcome))
 }

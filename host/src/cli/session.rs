@@ -2,8 +2,10 @@
 
 use super::Exit;
 use super::show::{NAME, note_line, print_line};
+use crate::compact::{Attempt, Breaker};
 use crate::host::Host;
 use crate::plain;
+use crate::store::CompactionRecord;
 use crate::transcript::{Block, Message, Origin, Part};
 use anyhow::Result;
 use clap::Subcommand;
@@ -21,6 +23,9 @@ pub(super) enum SessionCommand {
     Show {
         /// The session's id, or the beginning of it
         id: String,
+        /// Also what lies before the last compaction
+        #[arg(long)]
+        full: bool,
         /// A document on standard output
         #[arg(long)]
         json: bool,
@@ -41,25 +46,69 @@ pub(super) fn session(host: &Host, command: &SessionCommand) -> Result<Exit> {
                 print_line(&format!("{}  {when}  {:>4} messages  {title}", session.id, session.messages));
             }
         }
-        SessionCommand::Show { id, json } => {
-            let session = host.store.session(id)?;
-            let messages = host.store.messages(&session.id)?;
-            let usage = host.store.usage(&session.id)?;
-            if *json {
-                let document = json!({ "session": session, "usage": usage, "messages": messages });
-                print_line(&serde_json::to_string_pretty(&document)?);
-            } else {
-                let head = format!("{}  {}  {}", session.id, session.model, session.workspace);
-                print_line(&plain::one_line(&head, usize::MAX));
-                messages.iter().for_each(show);
-                print_line(&format!(
-                    "\ntokens: {} fresh, {} read from cache, {} written to it, {} answered",
-                    usage.input, usage.cache_read, usage.cache_write, usage.output
-                ));
-            }
-        }
+        SessionCommand::Show { id, full, json } => show_session(host, id, *full, *json)?,
     }
     Ok(Exit::Done)
+}
+
+/// The conversation as the model sees it, or all of the transcript.
+fn show_session(host: &Host, id: &str, full: bool, json: bool) -> Result<()> {
+    let session = host.store.session(id)?;
+    let mut messages = host.store.messages(&session.id)?;
+    let usage = host.store.usage(&session.id)?;
+    let compactions = host.store.compactions(&session.id)?;
+    let first = compactions.iter().filter(|done| done.layer.is_some()).map(|done| done.first as usize).max();
+    let hidden = if full { 0 } else { first.unwrap_or(0).min(messages.len()) };
+    messages.drain(..hidden);
+    if json {
+        let document = json!({ "session": session, "usage": usage, "messages": messages, "compactions": compactions });
+        print_line(&serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    let head = format!("{}  {}  {}", session.id, session.model, session.workspace);
+    print_line(&plain::one_line(&head, usize::MAX));
+    if hidden > 0 {
+        print_line(&format!("\n{hidden} messages before the last compaction; --full shows them"));
+    }
+    for (at, message) in messages.iter().enumerate() {
+        let here = |done: &&CompactionRecord| done.layer.is_some() && done.first as usize == hidden + at;
+        if let Some(done) = compactions.iter().find(here) {
+            print_line(&format!("\n──── {}", compaction_line(done)));
+        }
+        show(message);
+    }
+    print_line(&format!(
+        "\ntokens: {} fresh, {} read from cache, {} written to it, {} answered",
+        usage.input, usage.cache_read, usage.cache_write, usage.output
+    ));
+    if !compactions.is_empty() {
+        let mut breaker = Breaker::default();
+        for done in &compactions {
+            breaker.record(Attempt { before: done.tokens_before, after: done.tokens_after });
+        }
+        print_line(&format!("compactions: {}; breaker: {breaker}", compactions.len()));
+        if let Some(failed) = compactions.last().filter(|done| done.layer.is_none()) {
+            print_line(&format!("the last one: {}", compaction_line(failed)));
+        }
+    }
+    Ok(())
+}
+
+fn compaction_line(done: &CompactionRecord) -> String {
+    let trigger = done.trigger.as_str();
+    match (done.layer, done.tokens_after) {
+        (Some(layer), Some(after)) => format!(
+            "compacted ({trigger}, {}): {} messages to {}, about {} tokens to {after}",
+            layer.as_str(),
+            done.messages_before,
+            done.messages,
+            done.tokens_before
+        ),
+        _ => {
+            let reason = done.reason.as_deref().unwrap_or("no reason is on record");
+            format!("not compacted ({trigger}): {}", plain::one_line(reason, usize::MAX))
+        }
+    }
 }
 
 fn show(message: &Message) {

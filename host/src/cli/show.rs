@@ -86,6 +86,10 @@ impl Printer {
             }
             Event::Step { .. } => self.wait("thinking"),
             Event::Notice { text } => self.note(&notice(text)),
+            Event::Compacted { trigger, layer, messages, tokens } => self.note(&notice(&format!(
+                "compacted ({trigger}, {layer}): {} messages to {}, about {} tokens to {}",
+                messages.0, messages.1, tokens.0, tokens.1
+            ))),
             Event::Done(_) => {
                 self.spinner.finish_and_clear();
                 self.end_line();

@@ -67,6 +67,10 @@ const BUILT_IN: [(&str, &str, &str); 4] = [
 ];
 
 impl Texts {
+    /// Names and endings of the files.
+    pub const FILES: [(&'static str, &'static str); 4] =
+        [("summary-system", "md"), ("summary-request", "md"), ("identity", "md"), ("labels", "yaml")];
+
     /// The texts that ship.
     pub fn built_in(language: Language) -> Self {
         // Both label files are read by a test, so there is nothing to warn of.

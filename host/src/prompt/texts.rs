@@ -38,6 +38,7 @@ macro_rules! texts {
 }
 
 texts![
+    "answer-broke-off",
     "catalogue-news",
     "coordinator",
     "deferred",
@@ -47,7 +48,11 @@ texts![
     "memory-mechanics",
     "memory-news",
     "nothing-new",
+    "output-limit",
     "proactive",
+    "same-call",
+    "same-call-note",
+    "same-call-stop",
     "step-limit",
     "step-limit-note",
     "subagent",

@@ -83,12 +83,34 @@ pub struct Desk {
     pub registry: Option<Arc<Registry>>,
     /// What the session knows of the memory files, so that its own writes are no news to it.
     memory: Mutex<Seen>,
+    /// How full the conversation is, and what is wanted of it, for `context`; none where no conversation is under way.
+    context: Mutex<Option<ContextDesk>>,
+}
+
+/// A conversation, as its guests may ask about it.
+#[derive(Debug, Clone, Default)]
+pub struct ContextDesk {
+    /// Tokens of the next request.
+    pub tokens: u64,
+    /// The model's window.
+    pub window: u64,
+    /// Tokens that a compaction aims at.
+    pub goal: u64,
+    /// Messages in the conversation.
+    pub messages: u32,
+    /// A compaction that is wanted when the step is over, with its instructions.
+    pub wanted: Option<String>,
 }
 
 impl Desk {
     /// What the session knows of the memory files.
     pub fn memory(&self) -> MutexGuard<'_, Seen> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The conversation under way.
+    pub fn context(&self) -> MutexGuard<'_, Option<ContextDesk>> {
+        self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -42,6 +42,17 @@ pub struct StepFigures {
     pub messages: u32,
 }
 
+/// Figures of a compaction, for `post-compact`: before and after.
+#[derive(Debug, Clone, Copy)]
+pub struct CompactFigures {
+    /// Messages in the conversation.
+    pub messages: (u32, u32),
+    /// Tokens of the next request.
+    pub tokens: (u64, u64),
+    /// The layer, in the contract's word.
+    pub method: &'static str,
+}
+
 /// What a `session-start` hook wants changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartAnswer {
@@ -184,6 +195,42 @@ impl Runtime {
         let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
             Box::pin(async move {
                 present(&exports.step_complete)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
+        });
+        answer.await
+    }
+
+    /// Asks a `pre-compact` hook what the summary is to mind.
+    pub async fn pre_compact(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        messages: u32,
+        tokens: u64,
+        trigger: &str,
+    ) -> Answer<Option<String>> {
+        let trigger = trigger.to_owned();
+        let event = exports::pre_compact::PreCompactEvent { messages, tokens, trigger, extra: "{}".into() };
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.pre_compact)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
+        });
+        answer.await
+    }
+
+    /// Tells a `post-compact` hook.
+    pub async fn post_compact(self: &Arc<Self>, guest: Guest<'_>, figures: &CompactFigures) -> Answer<()> {
+        let event = exports::post_compact::PostCompactEvent {
+            messages_before: figures.messages.0,
+            messages_after: figures.messages.1,
+            tokens_before: figures.tokens.0,
+            tokens_after: figures.tokens.1,
+            method: figures.method.to_owned(),
+            extra: "{}".into(),
+        };
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.post_compact)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
             })
         });
         answer.await

@@ -29,7 +29,7 @@ pub struct Account {
 
 impl Session {
     /// The epoch under way; without one it is begun, warm where the provider still has the old one's bytes.
-    fn epoch(&mut self) -> Result<&mut Epoch, StoreError> {
+    pub(super) fn epoch(&mut self) -> Result<&mut Epoch, StoreError> {
         if self.epoch.is_none() {
             let context = self.context(0);
             let inputs = epoch::inputs(&self.setup, self.model.name(), &context);
@@ -117,9 +117,9 @@ impl Session {
             (epoch.number, epoch.tools.clone(), epoch.system.clone(), epoch.front.clone());
         let (sizes, pieces) = (epoch.sizes, epoch.pieces.clone());
         let ahead = usize::from(front.is_some());
-        let mut messages = Vec::with_capacity(ahead + self.messages.len());
+        let mut messages = Vec::with_capacity(ahead + self.conversation().len());
         messages.extend(front);
-        messages.extend(self.messages.iter().cloned());
+        messages.extend(self.conversation().iter().cloned());
         let before = self.sent.as_ref().filter(|sent| sent.epoch == number);
         let parts = marks::Parts {
             tools: sizes.0,
@@ -152,8 +152,8 @@ impl Session {
             }
         };
         let mut bytes = front;
-        let mut messages = Vec::with_capacity(self.messages.len());
-        for (at, message) in self.messages.iter().enumerate() {
+        let mut messages = Vec::with_capacity(self.conversation().len());
+        for (at, message) in self.conversation().iter().enumerate() {
             let earlier = self.sent.as_ref().and_then(|sent| sent.messages.get(at));
             let (same, size) = match earlier {
                 Some((old, size)) if Arc::ptr_eq(old, message) || old == message => (true, *size),
@@ -178,14 +178,34 @@ impl Session {
             step,
             created: String::new(),
             model: reply.model.clone(),
-            first: 0,
+            first: self.view.first as u64,
             messages: messages.len() as u64,
             shared_bytes: shared,
             bytes,
             usage: reply.usage,
         };
         self.store.record_request(&self.id, &record)?;
+        self.count(reply)?;
         self.sent = Some(Sent { epoch: number, front, messages });
+        Ok(())
+    }
+
+    /// Puts on the ledger what was asked outside the conversation, for a summary.
+    pub fn record_aside(&mut self, bytes: u64, reply: &Reply, step: u32) -> Result<(), StoreError> {
+        let record = RequestRecord {
+            number: 0,
+            epoch: self.epoch()?.number,
+            step,
+            created: String::new(),
+            model: reply.model.clone(),
+            first: self.view.first as u64,
+            messages: 0,
+            shared_bytes: 0,
+            bytes,
+            usage: reply.usage,
+        };
+        self.store.record_request(&self.id, &record)?;
+        self.sent = None;
         Ok(())
     }
 

@@ -113,6 +113,24 @@ const MIGRATIONS: &[&str] = &[
     create trigger audit_head_undeleted before delete on audit_head
         begin select raise(abort, 'the audit is appended to and nothing else'); end;
 ",
+    "
+    create table compactions (
+        session text not null references sessions (id),
+        number integer not null,
+        created text not null,
+        cause text not null,
+        layer text,
+        first integer not null,
+        messages integer not null,
+        messages_before integer not null,
+        tokens_before integer not null,
+        tokens_after integer,
+        window_tokens integer not null,
+        model text not null,
+        reason text,
+        primary key (session, number)
+    ) strict, without rowid;
+",
 ];
 
 pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {

@@ -54,7 +54,7 @@ impl Target {
             ));
         }
         let host = url.host().map(|host| without_dot(host.to_owned()));
-        let host = host.filter(|host| !matches!(host, Host::Domain(name) if name.is_empty() || name.len() > 253));
+        let host = host.filter(|host| !matches!(host, Host::Domain(name) if name.split('.').any(str::is_empty) || name.len() > 253));
         let Some(host) = host else { return Err(Refusal::Invalid("http: the URL names no host".into())) };
         let port = url.port_or_known_default().unwrap_or_else(|| scheme.port());
         if port == 0 {
@@ -128,6 +128,13 @@ mod tests {
         assert!(matches!(target.join(&"x".repeat(101), 100), Err(Refusal::TooLarge(_))));
         assert_eq!(target.join("../c?d", 100).unwrap().to_string(), "https://a.org/c?d");
         assert_eq!(target.join("//b.org:1", 100).unwrap().to_string(), "https://b.org:1/");
+    }
+
+    #[test]
+    fn a_name_with_an_empty_label_is_no_host() {
+        for text in ["http://..?", "http://.a.org", "http://a..org", "http://a.org.."] {
+            assert!(matches!(Target::parse(text, 100), Err(Refusal::Invalid(_))), "{text}");
+        }
     }
 
     proptest! {

@@ -151,7 +151,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     fn rule(yaml: &str) -> Result<HttpRule, String> {
-        crate::yaml::from_str(yaml)
+        serde_saphyr::from_str(yaml).map_err(|error| error.to_string())
     }
 
     fn check(yaml: &str, expected: Expect) {
@@ -181,7 +181,7 @@ mod tests {
         wrong("{ origin: 'https://a', methods: [CONNECT] }", "never granted");
         wrong("{ origin: 'https://a', methods: ['GE T'] }", "no method");
         wrong("{ origin: 'https://a', timeout_ms: 0 }", "at least 1");
-        wrong("{ origin: 'https://a', timeout_ms: -1 }", "whole number");
+        wrong("{ origin: 'https://a', timeout_ms: -1 }", "u64");
         wrong("{ origin: 'https://a', port: 1 }", "unknown field");
         wrong("{ methods: [GET] }", "origin");
     }

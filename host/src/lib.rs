@@ -36,6 +36,7 @@ pub mod shelf;
 pub mod skills;
 pub mod store;
 pub mod surroundings;
+pub mod watch;
 // Conductor.
 pub mod compaction;
 pub mod epoch;

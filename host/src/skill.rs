@@ -9,8 +9,10 @@ mod fields;
 mod lines;
 pub mod listing;
 pub mod paths;
+pub mod score;
 mod source;
 pub mod strict;
+pub mod variables;
 
 use paths::Paths;
 use serde::Serialize;

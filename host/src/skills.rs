@@ -1,6 +1,20 @@
-//! Skills on disk: which folders hold them and what is in them. What a file means is decided by `skill`.
+//! Skills on disk, watched while the host runs, and what each session sees of them. What a file means is decided by `skill`.
+//!
+//! A change costs the work of what changed; a bad edit keeps the last good version and says so; one bad file hides no
+//! other. Within an epoch the order of the skills is fixed, since a re-sort would change bytes of the prompt.
 
 pub mod folder;
+mod fork;
+mod index;
+mod registry;
+mod view;
+mod watch;
+
+pub use fork::{Fork, ForkReport, ForkRunner, MOST_STEPS, STEPS};
+pub use index::Work;
+pub use registry::{Changes, Live, Registry, Snapshot};
+pub use view::{Asker, Clock, Loading, Parts, Refusal, Restorable, SkillSession, scores};
+pub use watch::{Guard as WatchGuard, watch};
 
 use std::path::PathBuf;
 

@@ -10,6 +10,7 @@ mod epochs;
 mod kv;
 mod schema;
 mod sessions;
+mod skills;
 mod tasks;
 
 pub use audit::{Audit, AuditFilter, AuditHead, AuditRow, Verified, recorded};
@@ -18,6 +19,7 @@ pub use compactions::CompactionRecord;
 pub use epochs::{EpochRecord, RequestRecord};
 pub use kv::{KvScope, Quota};
 pub use sessions::{NewSession, Session};
+pub use skills::SkillUse;
 pub use tasks::{Task, TaskStatus, check_tasks};
 
 use rusqlite::{Connection, OpenFlags};

@@ -54,7 +54,9 @@ impl Target {
             ));
         }
         let host = url.host().map(|host| without_dot(host.to_owned()));
-        let host = host.filter(|host| !matches!(host, Host::Domain(name) if name.split('.').any(str::is_empty) || name.len() > 253));
+        let host = host.filter(
+            |host| !matches!(host, Host::Domain(name) if name.split('.').any(str::is_empty) || name.len() > 253),
+        );
         let Some(host) = host else { return Err(Refusal::Invalid("http: the URL names no host".into())) };
         let port = url.port_or_known_default().unwrap_or_else(|| scheme.port());
         if port == 0 {

@@ -1,18 +1,13 @@
 //! Watches the plugin folders and the operator's files, and refreshes when they change.
 //!
-//! The timer starts anew with each event, 300 ms, but never waits longer than 2 s in all: an editor's save is one
-//! refresh, and steady writes do not starve it.
+//! When a change is over is decided by `watch`: an editor's save is one refresh, and steady writes do not starve it.
 
 use super::Registry;
+use crate::watch::settled;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-
-const DEBOUNCE: Duration = Duration::from_millis(300);
-const CEILING: Duration = Duration::from_secs(2);
 
 /// Watches until the returned guard is dropped. `files` are single files of the operator; `before` runs before each
 /// refresh, to read them again; `told` gets a line for each change.
@@ -51,16 +46,7 @@ pub fn watch(
         add(&mut watcher, folder, RecursiveMode::NonRecursive)?;
     }
     let task = tokio::spawn(async move {
-        while events.recv().await.is_some() {
-            let latest = Instant::now() + CEILING;
-            loop {
-                let quiet = (Instant::now() + DEBOUNCE).min(latest);
-                match tokio::time::timeout_at(quiet, events.recv()).await {
-                    Ok(Some(())) if Instant::now() < latest => continue,
-                    Ok(None) => return,
-                    _ => break,
-                }
-            }
+        while settled::<(), ()>(&mut events).await.is_some() {
             before(&registry);
             for line in registry.refresh().await {
                 told(line);

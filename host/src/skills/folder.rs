@@ -18,12 +18,23 @@ pub const FILE: &str = "SKILL.md";
 /// The skill files below a root in the order of their paths, and what was passed over and why. A folder that holds a skill
 /// is not searched further: what else is in it belongs to that skill.
 pub fn find(root: &Path, within: Option<&Path>) -> (Vec<PathBuf>, Vec<String>) {
+    let (files, passed_over, _) = find_from(root, 0, within);
+    (files, passed_over)
+}
+
+/// The same from a folder that lies so deep below its root, and how many folders were listed.
+pub(super) fn find_from(folder: &Path, depth: usize, within: Option<&Path>) -> (Vec<PathBuf>, Vec<String>, u64) {
     let mut search = Search { within, files: Vec::new(), passed_over: Vec::new(), seen: BTreeSet::new() };
-    if root.is_dir() {
-        search.folder(root, 0);
+    if folder.is_dir() {
+        search.folder(folder, depth);
     }
     search.files.sort();
-    (search.files, search.passed_over)
+    (search.files, search.passed_over, search.seen.len() as u64)
+}
+
+/// Whether folders of this name are not searched.
+pub(super) fn is_passed_over(name: &str) -> bool {
+    name.starts_with('.') || name == "node_modules"
 }
 
 /// The skill file of a folder.
@@ -114,11 +125,7 @@ impl Search<'_> {
             Err(error) => return self.passed_over.push(format!("cannot read {shown}: {error}")),
         };
         let mut folders: Vec<PathBuf> = entries
-            .filter(|entry| {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                !name.starts_with('.') && name != "node_modules"
-            })
+            .filter(|entry| !is_passed_over(&entry.file_name().to_string_lossy()))
             .map(|entry| entry.path())
             .filter(|path| path.is_dir())
             .collect();

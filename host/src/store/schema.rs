@@ -131,6 +131,17 @@ const MIGRATIONS: &[&str] = &[
         primary key (session, number)
     ) strict, without rowid;
 ",
+    "
+    create table skill_uses (
+        key text primary key,
+        uses integer not null,
+        last text not null
+    ) strict, without rowid;
+    create table skill_views (
+        session text primary key references sessions (id),
+        view text not null
+    ) strict, without rowid;
+",
 ];
 
 pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {

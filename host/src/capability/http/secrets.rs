@@ -32,7 +32,7 @@ impl Told {
                 std::env::var(variable).map_err(|_| format!("the variable {variable} is not set, or no text"))
             }
             Some(SecretSource::File(path)) => from_file(path),
-            Some(SecretSource::Command(words)) => self.from_command(words).await,
+            Some(SecretSource::Command(words)) => self.run_command(words).await,
         };
         let value = value.map_err(failed)?;
         let value = value.trim_end_matches(['\r', '\n']);
@@ -42,7 +42,7 @@ impl Told {
         }
     }
 
-    async fn from_command(&self, words: &[String]) -> Result<String, String> {
+    async fn run_command(&self, words: &[String]) -> Result<String, String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(words).cloned();
         if let Some((_, value)) = kept.filter(|(when, _)| when.elapsed() < KEPT) {
             return Ok(value);

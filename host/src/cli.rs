@@ -15,6 +15,7 @@ mod session;
 mod show;
 mod signals;
 mod skill;
+mod task;
 mod tool;
 mod wishes;
 
@@ -98,6 +99,9 @@ enum Command {
     /// The prompt: what stands in it, what was cached, where two requests part
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
+    /// Tasks: the plan of a session
+    #[command(subcommand)]
+    Task(task::TaskCommand),
     /// Memories: what is known beyond one session
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
@@ -176,6 +180,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Skill(command) => skill::skill(&host.options, &command),
         Command::Session(command) => session::session(&host, &command),
         Command::Prompt(command) => prompt::prompt(&host, &command),
+        Command::Task(command) => task::task(&host, &command),
         Command::Memory(command) => memory::memory(&host, &command),
         Command::Audit(args) => audit::audit(&host.options, &args).await,
         Command::Doctor(args) => doctor::doctor(&host, &args).await,

@@ -14,7 +14,7 @@ pub mod tasks;
 pub mod texts;
 
 use serde::{Deserialize, Serialize};
-pub use texts::{Language, Texts, reminder};
+pub use texts::{Language, Texts, contained, reminder};
 
 /// How long the text of a segment holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

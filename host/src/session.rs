@@ -160,20 +160,7 @@ impl Session {
     /// The block that recalls them.
     pub fn task_recovery(&self) -> Result<String, StoreError> {
         let tasks = self.store.tasks(&self.id)?;
-        let lines: Vec<TaskLine<'_>> = tasks
-            .iter()
-            .map(|task| TaskLine {
-                id: &task.id,
-                content: &task.content,
-                mark: match task.status {
-                    TaskStatus::Pending => '⏳',
-                    TaskStatus::InProgress => '🔄',
-                    TaskStatus::Completed => '✅',
-                },
-                depends_on: &task.depends_on,
-                assignee: task.assignee.as_deref(),
-            })
-            .collect();
+        let lines: Vec<TaskLine<'_>> = tasks.iter().map(Task::line).collect();
         Ok(tasks::recovery(self.texts(), &lines))
     }
 

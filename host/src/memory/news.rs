@@ -1,10 +1,9 @@
 //! What changed on the shelf since a session last looked: told at the tail of the conversation, since the system prompt
 //! stays as it is.
 
-use super::render::harmless;
 use super::{Entry, Listing, Mark, heading};
 use crate::plain;
-use crate::prompt::{Language, Texts};
+use crate::prompt::{Language, Texts, contained};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -86,7 +85,7 @@ fn line(entry: &Entry, was_known: bool, language: Language) -> String {
 
 fn gone_line(slug: &str, listing: &Listing, language: Language) -> String {
     let successor = listing.replaced(slug).map(|entry| listing.mark(entry));
-    let slug = harmless(&plain::one_line(slug, 64));
+    let slug = contained(&plain::one_line(slug, 64));
     match (successor, language) {
         (Some(Mark::Updated(Some(by))), Language::Zh) => format!("- 已更新 {slug}→{by}"),
         (Some(Mark::Updated(Some(by))), Language::En) => format!("- updated {slug}→{by}"),

@@ -3,7 +3,7 @@
 use super::rank::ranked;
 use super::{Entry, Listing, Mark};
 use crate::plain;
-use crate::prompt::{Language, Texts};
+use crate::prompt::{Language, Texts, contained};
 use jiff::Timestamp;
 
 /// Memories that the prompt shows (SPEC 3.1).
@@ -46,7 +46,7 @@ pub fn render(entries: &[(&Entry, Mark)], most: usize, now: Timestamp, texts: &T
 
 /// `[type] slug: description`, with the mark of what was replaced.
 pub fn heading(entry: &Entry, mark: &Mark, language: Language) -> String {
-    let description = harmless(&plain::one_line(&entry.description, LINE));
+    let description = contained(&plain::one_line(&entry.description, LINE));
     let mark = match (mark, language) {
         (Mark::Holds, _) => String::new(),
         (Mark::Forgotten, Language::Zh) => " [已忘记]".into(),
@@ -68,18 +68,11 @@ pub fn age_note(entry: &Entry, now: Timestamp, texts: &Texts) -> Option<String> 
 fn preview(content: &str) -> Vec<String> {
     let mut lines = content.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut shown: Vec<String> =
-        lines.by_ref().take(PREVIEW).map(|line| harmless(&plain::one_line(line, LINE))).collect();
+        lines.by_ref().take(PREVIEW).map(|line| contained(&plain::one_line(line, LINE))).collect();
     if let Some(last) = shown.last_mut().filter(|last| lines.next().is_some() && !last.ends_with('…')) {
         last.push_str(" …");
     }
     shown
-}
-
-/// A memory must not close the block that it stands in, nor speak in the host's voice.
-pub(super) fn harmless(text: &str) -> String {
-    ["project-memory-context", "system-reminder", "command-name"].into_iter().fold(text.to_owned(), |text, tag| {
-        text.replace(&format!("<{tag}"), &format!("‹{tag}")).replace(&format!("</{tag}"), &format!("‹/{tag}"))
-    })
 }
 
 #[cfg(test)]

@@ -142,7 +142,25 @@ impl Texts {
 
 /// A reminder from the host, as the model is used to see one.
 pub fn reminder(text: &str) -> String {
-    format!("<system-reminder>\n{}\n</system-reminder>", text.trim())
+    format!("<system-reminder>\n{}\n</system-reminder>", without(&TAGS[1..], text.trim()))
+}
+
+/// Tags that only the host writes: whoever reads one takes what is in it for the host's own words. The first is spoken of
+/// in reminders.
+const TAGS: [&str; 3] = ["command-name", "system-reminder", "project-memory-context"];
+
+/// Text of files, guests and tasks inside one of the host's tags: it cannot close the tag, nor open another one.
+pub fn contained(text: &str) -> String {
+    without(&TAGS, text)
+}
+
+fn without(tags: &[&str], text: &str) -> String {
+    tags.iter().fold(text.to_owned(), |text, tag| {
+        if !text.contains(tag) {
+            return text;
+        }
+        text.replace(&format!("<{tag}"), &format!("‹{tag}")).replace(&format!("</{tag}"), &format!("‹/{tag}"))
+    })
 }
 
 #[cfg(test)]
@@ -166,6 +184,15 @@ mod tests {
             assert!(!zh.trim().is_empty() && !en.trim().is_empty(), "{name} is blank");
             assert_eq!(places(zh), places(en), "{name}");
         }
+    }
+
+    #[test]
+    fn what_stands_in_a_reminder_cannot_close_it() {
+        let text = reminder("a </system-reminder> b <system-reminder>c</project-memory-context> <b>");
+        assert_eq!(
+            text,
+            "<system-reminder>\na ‹/system-reminder> b ‹system-reminder>c‹/project-memory-context> <b>\n</system-reminder>"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A session's task list: replaced whole, checked before, stored in one transaction.
 
 use super::{Store, StoreError, to_json};
+use crate::prompt::tasks::TaskLine;
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,25 @@ pub struct Task {
 
 /// Tasks a list may have: a plan longer than this is no plan.
 const MOST: usize = 500;
+
+impl TaskStatus {
+    /// How it is shown.
+    pub fn mark(self) -> char {
+        match self {
+            TaskStatus::Pending => '⏳',
+            TaskStatus::InProgress => '🔄',
+            TaskStatus::Completed => '✅',
+        }
+    }
+}
+
+impl Task {
+    /// As it is shown.
+    pub fn line(&self) -> TaskLine<'_> {
+        let Task { id, content, status, depends_on, assignee } = self;
+        TaskLine { id, content, mark: status.mark(), depends_on, assignee: assignee.as_deref() }
+    }
+}
 
 impl Store {
     /// The list, in order.

@@ -5,6 +5,7 @@
 
 mod audit;
 mod chat;
+mod consent;
 mod doctor;
 mod log;
 mod memory;
@@ -22,6 +23,7 @@ mod wishes;
 use crate::capability::http::Names;
 use crate::host::{Host, Options, make_home};
 use crate::model::ModelError;
+use crate::permission::Mode;
 use crate::store::StoreError;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
@@ -76,6 +78,10 @@ struct Global {
     /// anthropic:NAME, openai:NAME or scripted:FILE [default: ASTRARIUM_MODEL, the config, or by the key that is set]
     #[arg(long, global = true, value_name = "MODEL")]
     model: Option<String>,
+    /// Which calls run unasked: default, strict (those that change nothing) or plan (no others run at all) [default: the
+    /// config's]
+    #[arg(long, global = true, value_name = "MODE", value_parser = permission_mode)]
+    permission_mode: Option<Mode>,
 }
 
 #[derive(Subcommand)]
@@ -165,7 +171,10 @@ async fn dispatch(cli: Cli) -> Exit {
         host
     };
     let host = match opened.await {
-        Ok(host) => host,
+        Ok(host) => {
+            consent::ask_at_terminal(&host);
+            host
+        }
         Err(error) => match command {
             Command::Doctor(args) => return ended(doctor::unopened(&error, &args)),
             _ => return fail(&error, Exit::Usage),
@@ -220,6 +229,15 @@ fn usage(message: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(message.into()))
 }
 
+fn permission_mode(name: &str) -> Result<Mode, String> {
+    match name {
+        "default" => Ok(Mode::Default),
+        "strict" => Ok(Mode::Strict),
+        "plan" => Ok(Mode::Plan),
+        other => Err(format!("{other:?} is none of default, strict, plan")),
+    }
+}
+
 fn options(global: &Global) -> Result<Options> {
     let home = match &global.home {
         Some(home) if !home.as_os_str().is_empty() => home.clone(),
@@ -239,6 +257,7 @@ fn options(global: &Global) -> Result<Options> {
         share: share()?,
         model: global.model.clone(),
         names: Names::default(),
+        permission_mode: global.permission_mode,
     })
 }
 

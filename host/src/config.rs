@@ -6,6 +6,7 @@
 use crate::grant::{Capabilities, SecretSource, is_secret_name};
 use crate::limits::Limits;
 use crate::model::recover::Policy;
+use crate::permission::Permissions;
 use crate::plugin::GrantRule;
 use crate::price::Price;
 use crate::prompt::{Segment, Stability, segments};
@@ -56,6 +57,8 @@ pub struct Config {
     pub grants: Vec<GrantRule>,
     /// Where secrets are that grants inject, by name.
     pub secrets: BTreeMap<String, SecretSource>,
+    /// Which calls run, are asked about, or are refused.
+    pub permissions: Permissions,
     /// Settings of single plugins, by name.
     pub plugins: BTreeMap<String, PluginConfig>,
 }
@@ -105,9 +108,13 @@ pub struct PluginConfig {
 /// The shipped default policy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shipped {
+pub struct Shipped {
+    /// What the plugins that ship may do.
     #[serde(deserialize_with = "grants")]
-    grants: Vec<GrantRule>,
+    pub grants: Vec<GrantRule>,
+    /// Which calls are asked about where the operator says nothing.
+    #[serde(default)]
+    pub permissions: Permissions,
 }
 
 /// `plugin-state.json` in the home folder, written by `plugin enable` and `plugin disable`.
@@ -195,12 +202,11 @@ impl Config {
     }
 }
 
-/// Grants that ship with Astrarium; none where it runs without its share folder.
-pub fn policy(share: &Path) -> Result<Vec<GrantRule>> {
+/// Grants and permission rules that ship with Astrarium; none where it runs without its share folder.
+pub fn policy(share: &Path) -> Result<Shipped> {
     let path = share.join("policy.yaml");
-    let Some(text) = read(&path, false)? else { return Ok(Vec::new()) };
-    let policy: Shipped = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
-    Ok(policy.grants)
+    let Some(text) = read(&path, false)? else { return Ok(Shipped::default()) };
+    yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))
 }
 
 /// Plugins that are switched off.

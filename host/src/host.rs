@@ -2,11 +2,13 @@
 
 use crate::capability::http::{Names, Web};
 use crate::config::{self, Config};
+use crate::consent::Asker;
 use crate::epoch::Setup;
 use crate::event::{Event, Sink};
 use crate::model::recover::Recovering;
 use crate::model::select::{Choice, Endpoints};
 use crate::model::{Model, scripted::Scripted, select, windows};
+use crate::permission::{Mode, Rules};
 use crate::persona;
 use crate::plugin::{PluginRoot, Registry, Settings};
 use crate::prompt::Language;
@@ -16,6 +18,7 @@ use crate::session::{Parts, Session};
 use crate::shelf::Shelf;
 use crate::skills::{self, Owner};
 use crate::store::{Audit, NewSession, Store};
+use crate::tool_call::Consent;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +45,8 @@ pub struct Options {
     pub model: Option<String>,
     /// How guests' requests find addresses; the system's way but in tests.
     pub names: Names,
+    /// The permission mode, when it was named.
+    pub permission_mode: Option<Mode>,
 }
 
 /// The host of one process.
@@ -57,6 +62,7 @@ pub struct Host {
     /// What the first look at the plugin folders found, a line each.
     pub problems: Vec<String>,
     relay: Arc<Relay>,
+    asker: RwLock<Option<Arc<dyn Asker>>>,
 }
 
 /// Sends the guests' progress to whoever shows the run that is under way.
@@ -128,7 +134,7 @@ impl Host {
         let settings = settings(&options, &config)?;
         let registry = Arc::new(Registry::new(runtime, services, settings));
         let problems = registry.refresh().await;
-        Ok(Self { options, config, store, registry, problems, relay })
+        Ok(Self { options, config, store, registry, problems, relay, asker: RwLock::default() })
     }
 
     /// Shows the guests' progress in `sink` from now on.
@@ -225,7 +231,19 @@ impl Host {
             max_output_tokens: self.config.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
             lock,
         };
-        Ok(Session::open(parts, id)?)
+        let mut session = Session::open(parts, id)?;
+        session.calls.consent = Arc::new(Consent::new(self.asker()));
+        Ok(session)
+    }
+
+    /// Lets sessions that are opened from now on ask a person, who answers by `asker`.
+    pub fn ask_by(&self, asker: Arc<dyn Asker>) {
+        *self.asker.write().unwrap_or_else(PoisonError::into_inner) = Some(asker);
+    }
+
+    /// Who can be asked, if anyone.
+    pub fn asker(&self) -> Option<Arc<dyn Asker>> {
+        self.asker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The window of a model in tokens, and who says so.
@@ -347,7 +365,7 @@ impl Options {
 
 /// What the operator's files say, for the registry.
 fn settings(options: &Options, config: &Config) -> Result<Settings> {
-    let mut grants = config::policy(&options.share)?;
+    let config::Shipped { mut grants, permissions: shipped } = config::policy(&options.share)?;
     grants.extend(config.grants.iter().cloned());
     let configs = config.plugins.iter().map(|(name, plugin)| (name.clone(), plugin.config.clone()));
     Ok(Settings {
@@ -355,6 +373,11 @@ fn settings(options: &Options, config: &Config) -> Result<Settings> {
         grants,
         configs: configs.collect(),
         secrets: config.secrets.clone(),
+        permissions: Rules {
+            mode: options.permission_mode.or(config.permissions.mode).unwrap_or_default(),
+            own: config.permissions.clone(),
+            shipped,
+        },
         disabled: config::disabled(&options.home)?,
         kept_out: kept_out(options),
         workspace: options.workspace.clone(),

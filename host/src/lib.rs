@@ -5,6 +5,7 @@
 
 // Words.
 pub mod audit;
+pub mod consent;
 pub mod context;
 pub mod event;
 pub mod grant;
@@ -19,6 +20,7 @@ pub mod egress;
 pub mod fold;
 pub mod manifest;
 pub mod memory;
+pub mod permission;
 pub mod plain;
 pub mod price;
 pub mod prompt;

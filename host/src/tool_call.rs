@@ -4,6 +4,7 @@
 //! side-by-side calls run before any of them in call order ([`Calls::prepare`]), then the calls run ([`Calls::run`]). Both
 //! put what was decided on the audit (`tool_call/record.rs`).
 
+mod permit;
 mod record;
 
 use crate::audit;
@@ -19,6 +20,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+pub use permit::Consent;
 
 /// A call as the model wrote it.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +82,8 @@ pub struct Calls {
     pub hooks: Arc<Hooks>,
     /// What its guests work with.
     pub services: Services,
+    /// Who can be asked, and what was allowed for the session.
+    pub consent: Arc<Consent>,
 }
 
 /// The call that is meant: `call_tool` is an address and no tool, so hooks, rules, schema and record see what it names
@@ -105,7 +110,7 @@ impl Calls {
         desk.registry = Some(registry.clone());
         let services = Services { desk: Arc::new(desk), ..registry.services().clone() };
         let hooks = Arc::new(Hooks::new(registry.clone(), services.clone()));
-        Self { registry, hooks, services }
+        Self { registry, hooks, services, consent: Arc::default() }
     }
 
     /// Resolves, checks and judges a call. The snapshot is captured here: a swap later does not touch this call.
@@ -133,12 +138,13 @@ impl Calls {
             ));
         }
         tool.schema.check(asked.input).map_err(|reason| failed(&reason, Some(plugin)))?;
+        let arguments = note.arguments.clone();
         let judged = Judged {
             tool: &tool.name,
             read_only: tool.read_only,
             plugin: &plugin.name,
             digest: plugin.digest(),
-            arguments: &note.arguments,
+            arguments: &arguments,
         };
         let at = Moment { snapshot: &snapshot, context, cancel };
         let (verdict, entries) = self.hooks.pre_tool_use(at, &judged, asked.input).await;
@@ -149,11 +155,6 @@ impl Calls {
         if let Some((gate, reason)) = &verdict.block {
             return Err(refused(&format!("refused by {gate}: {reason}"), Some(plugin)));
         }
-        if let Some((hook, reason)) = verdict.asks.first() {
-            let reason =
-                format!("{hook} wants a person's consent, and nobody can be asked here: {reason}; do not retry");
-            return Err(refused(&reason, Some(plugin)));
-        }
         if verdict.mutated {
             tool.schema.check(&verdict.input).map_err(|reason| {
                 refused(
@@ -162,6 +163,7 @@ impl Calls {
                 )
             })?;
         }
+        self.permit(at, &judged, &verdict, note).await.map_err(|reason| refused(&reason, Some(plugin)))?;
         Ok(Ready {
             input: verdict.input,
             contexts: verdict.contexts,

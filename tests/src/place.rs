@@ -149,6 +149,7 @@ impl Place {
             cache: cache(),
             model: None,
             names: Names::default(),
+            permission_mode: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::show::{Output, Printer, note_line, notice};
 use super::wishes::PromptArgs;
-use super::{Exit, signals, usage};
+use super::{Exit, consent, signals, usage};
 use crate::event::{EndReason, Outcome};
 use crate::host::{Host, Options, Which};
 use crate::model::Model;
@@ -97,6 +97,7 @@ pub(super) async fn answer(
     let printer = Printer::new(output);
     let sink = printer.sink();
     host.show_progress(sink.clone());
+    consent::shows(&printer);
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
     let outcome = turn::run(session, prompt, &Run { max_steps, sink: &*sink, cancel: &cancel }).await;

@@ -97,6 +97,12 @@ impl Printer {
         }
     }
 
+    /// Ends the line that streams and the spinner, until the next event.
+    pub(super) fn be_still(&self) {
+        self.end_line();
+        self.spinner.finish_and_clear();
+    }
+
     fn wait(&self, message: &str) {
         if self.spinner.is_hidden() {
             return;

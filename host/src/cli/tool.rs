@@ -7,11 +7,12 @@ use crate::host::Host;
 use crate::plain;
 use crate::prompt::Language;
 use crate::runtime::Desk;
-use crate::tool_call::{Asked, Calls, text_of};
+use crate::tool_call::{Asked, Calls, Consent, text_of};
 use crate::transcript::CallStatus;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Subcommand)]
@@ -101,7 +102,8 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
         language: if host.language() == Language::Zh { "zh".into() } else { "en".into() },
         workspace: host.options.workspace.clone(),
     };
-    let calls = Calls::new(host.registry.clone(), Desk::default());
+    let mut calls = Calls::new(host.registry.clone(), Desk::default());
+    calls.consent = Arc::new(Consent::new(host.asker()));
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
     let asked = Asked { id: &context.call, tool: name, input: &input, malformed: None };

@@ -7,6 +7,7 @@ use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
 use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
+use crate::permission::Rules;
 use crate::runtime::{Loaded, Runtime, Services};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub configs: BTreeMap<String, Map<String, Value>>,
     /// Where the secrets are that grants inject, by name.
     pub secrets: BTreeMap<String, SecretSource>,
+    /// Which calls run, are asked about, or are refused.
+    pub permissions: Rules,
     /// Plugins switched off.
     pub disabled: BTreeSet<String>,
     /// The workspace: what a grant of `workspace` opens.
@@ -143,6 +146,7 @@ impl Registry {
         let relied_on: BTreeMap<&str, Option<&str>> =
             relied_on.map(|rule| (rule.plugin.as_str(), rule.digest.as_deref())).collect();
         let mut new = Snapshot::build(plugins, &gates, &relied_on);
+        new.permissions.clone_from(&settings.permissions);
         // Without the record nobody knows whether a gate is missing.
         new.broken_gates.extend(unknown.map(|error| ("the record of gates".to_owned(), error)));
         self.remember_gates(&new, &gates);

@@ -5,6 +5,7 @@ use crate::arguments::Schema;
 use crate::catalogue::Entry;
 use crate::grant::Capabilities;
 use crate::manifest::Manifest;
+use crate::permission::Rules;
 use crate::runtime::{Exports, GuestEnv, Loaded};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -75,6 +76,8 @@ pub struct Snapshot {
     /// In the order of their hooks.
     pub plugins: Vec<Arc<Plugin>>,
     tools: BTreeMap<String, (Arc<Plugin>, usize)>,
+    /// The permission rules in force.
+    pub permissions: Rules,
     /// Gates that are enabled and cannot judge, with the reason: while there is one, every call is refused.
     pub broken_gates: Vec<(String, String)>,
 }

@@ -17,6 +17,8 @@ pub(super) struct Note {
     pub(super) entries: Vec<Entry>,
     /// Digest of the arguments as they stand.
     pub(super) arguments: String,
+    /// The permission rule that decided.
+    pub(super) rule: String,
     /// What the guest is allowed and refused.
     pub(super) trail: Arc<Trail>,
 }
@@ -35,8 +37,8 @@ impl Calls {
             note.arguments = audit::digest(meant.input);
         }
         let judged = self.judge(asked, context, cancel, &mut note).await;
-        let Note { mut entries, arguments, .. } = note;
-        let entry = Entry { arguments, ..Entry::of(context, Kind::Call, meant.tool) };
+        let Note { mut entries, arguments, rule, .. } = note;
+        let entry = Entry { arguments, rule, ..Entry::of(context, Kind::Call, meant.tool) };
         entries.push(match &judged {
             Ok(ready) => entry.by(&ready.plugin, &ready.digest).came_to("begun", ""),
             Err(finished) => ended(entry, finished),
@@ -60,7 +62,7 @@ impl Calls {
         if !self.services.audit.is_kept() {
             return finished;
         }
-        let Note { entries: hooks, arguments, trail } = note;
+        let Note { entries: hooks, arguments, trail, .. } = note;
         let mut entries = trail.entries(context, &ready.plugin, &ready.digest);
         entries.extend(hooks);
         let entry = Entry { arguments, ..Entry::of(context, Kind::Call, ready.tool) };

@@ -145,9 +145,14 @@ mod tests {
         skills.insert(1, skill("short", "s", ""));
         assert_eq!(listed(&skills, Language::En, 10_000).lines().count(), 9);
         let text = listed(&skills, Language::En, 70);
-        expect![[r#""#]].assert_eq(&text);
+        expect![[r#"
+            - skill-1: words words words words words words words words words words words words words words words words words words words words
+            - short: s
+            - skill-2: words words words words words words words words words words words words words words words words words words words words
+            - (6 further skills, by name only for want of room: skill-3, skill-4, and 4 more)"#]].assert_eq(&text);
         assert!(tokens::text(&text, Tokenizer::default()) < 100, "the frame of the last line comes on top");
-        expect![[r#""#]].assert_eq(listed(&skills, Language::Zh, 70).lines().last().unwrap());
+        expect!["- （另有 6 个技能因篇幅只列名称：skill-3, skill-4, 另有 4 个）"]
+            .assert_eq(listed(&skills, Language::Zh, 70).lines().last().unwrap());
         assert_eq!(listed(&[], Language::En, 0), "");
     }
 }

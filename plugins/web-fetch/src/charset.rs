@@ -38,7 +38,7 @@ fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
         if let Some((_, value)) = tag.split_once("charset=") {
             let value = value.trim_start_matches(['"', '\'', ' ']);
             let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c)).unwrap_or(value.len());
-            let found = Encoding::for_label(value[..end].as_bytes());
+            let found = Encoding::for_label(&value.as_bytes()[..end]);
             // A page that says UTF-16 of itself in ASCII is none.
             return found.map(|encoding| if encoding.name().starts_with("UTF-16") { UTF_8 } else { encoding });
         }

@@ -1,6 +1,6 @@
 //! A model that tries again: the same question, after a wait, when a server was busy, away, or broke off its answer.
 //!
-//! It stands before another [`Model`] and asks it as often as [`rules`] allow. What was shown of an answer that broke off
+//! It stands before another [`Model`] and asks it as often as `rules` allow. What was shown of an answer that broke off
 //! is withdrawn by an event before the question is asked again, so nobody takes half an answer for a whole one. It runs no
 //! tool and keeps no conversation, so nothing runs twice. Dropping the future cancels the wait, too.
 

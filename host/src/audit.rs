@@ -5,6 +5,7 @@
 //! can read one; what a guest said stands in `reason` and `target` alone, cut and escaped by the store.
 
 use crate::context::{AgentKind, CallContext};
+use crate::digest::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -160,7 +161,7 @@ pub fn digest(arguments: &Value) -> String {
     let mut hash = Hash(Sha256::new());
     // Hashing cannot fail, and a JSON value always serialises.
     let _ = serde_json::to_writer(&mut hash, arguments);
-    hash.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.0.finalize())
 }
 
 /// Different decisions that one guest call leaves by name; a guest that is refused ever anew must not fill the audit.

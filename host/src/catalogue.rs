@@ -4,6 +4,7 @@
 //! says so, or when the catalogue would pass a tenth of the window: external ones first, then the least used. A tool that
 //! is new or has changed since is announced once, with its schema, and called through `call_tool`.
 
+use crate::matching;
 use crate::prompt::segments::first_sentence;
 use crate::request::ToolSpec;
 use crate::transcript::Json;
@@ -130,43 +131,18 @@ pub fn announce(news: &[&Entry<'_>]) -> String {
     tools.collect::<Vec<_>>().join("\n")
 }
 
-/// The best matches for a query, best first: by name, then by summary and description. Words match by their letters, so a
-/// query in Chinese, where words have no spaces between them, matches by its pairs of characters.
+/// The best matches for a query, best first: the tool of that name, then by name and summary, then by description.
 pub fn search<'e, 'a>(entries: &'e [Entry<'a>], query: &str, limit: usize) -> Vec<&'e Entry<'a>> {
-    let wanted = terms(query);
-    let whole = query.trim().to_lowercase();
-    let score = |entry: &Entry<'_>| -> u64 {
-        let name = entry.name.to_lowercase();
-        let (line, description) = (entry.line().to_lowercase(), entry.description.to_lowercase());
-        let exact = if name == whole { 1_000 } else { 0 };
-        let by_term = wanted.iter().map(|term| {
-            let term = term.as_str();
-            10 * u64::from(name.contains(term))
-                + 4 * u64::from(line.contains(term))
-                + u64::from(description.contains(term))
-        });
-        exact + by_term.sum::<u64>()
-    };
-    let mut found: Vec<(u64, &Entry<'_>)> =
-        entries.iter().map(|entry| (score(entry), entry)).filter(|(score, _)| *score > 0).collect();
-    found.sort_by_key(|(score, entry)| (std::cmp::Reverse(*score), entry.name));
+    let texts: Vec<(String, &str)> =
+        entries.iter().map(|entry| (format!("{} {}", entry.name, entry.line()), entry.description)).collect();
+    let named = query.trim().to_lowercase();
+    let fits = matching::fits(query, &texts).into_iter().zip(entries);
+    let mut found: Vec<(f64, &Entry<'_>)> = fits
+        .map(|(fit, entry)| (if entry.name == named { f64::INFINITY } else { fit }, entry))
+        .filter(|(fit, _)| *fit > 0.0)
+        .collect();
+    found.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.name.cmp(other.name)));
     found.into_iter().take(limit).map(|(_, entry)| entry).collect()
-}
-
-fn terms(query: &str) -> Vec<String> {
-    let lower = query.to_lowercase();
-    let mut terms: Vec<String> = Vec::new();
-    for word in lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        let characters: Vec<char> = word.chars().collect();
-        if word.is_ascii() || characters.len() < 3 {
-            terms.push(word.to_owned());
-        } else {
-            terms.extend(characters.windows(2).map(|pair| pair.iter().collect::<String>()));
-        }
-    }
-    terms.sort();
-    terms.dedup();
-    terms
 }
 
 #[cfg(test)]

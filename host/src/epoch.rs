@@ -5,6 +5,7 @@
 
 use crate::catalogue::{self, Entry, Frozen, Told};
 use crate::context::CallContext;
+use crate::digest::hex;
 use crate::persona::Persona;
 use crate::plugin::{Snapshot, Uses};
 use crate::prompt::effective::{Sources, Wishes, effective};
@@ -168,7 +169,7 @@ pub fn inputs(setup: &Setup, model: &str, context: &CallContext) -> String {
     take(&format!("{:?}", surroundings::instructions(&context.workspace)));
     take(&context.workspace.display().to_string());
     take(&context.language);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 impl Epoch {

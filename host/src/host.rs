@@ -1,6 +1,6 @@
 //! The host, put together: folders, config, store, runtime, registry and model. The one place that knows all of them.
 
-use crate::capability::http::{Names, Web};
+use crate::capability::http::Web;
 use crate::config::{self, Config};
 use crate::consent::Asker;
 use crate::epoch::Setup;
@@ -8,46 +8,25 @@ use crate::event::{Event, Sink};
 use crate::model::recover::Recovering;
 use crate::model::select::{Choice, Endpoints};
 use crate::model::{Model, scripted::Scripted, select, windows};
-use crate::permission::{Mode, Rules};
+use crate::permission::Rules;
 use crate::persona;
-use crate::plugin::{PluginRoot, Registry, Settings};
+use crate::plugin::{Registry, Settings};
 use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Session};
 use crate::shelf::Shelf;
-use crate::skills::{self, Owner};
 use crate::store::{Audit, NewSession, Store};
 use crate::tool_call::Consent;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Where things are and what the command line said of them.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// State of this user: database, config, plugins, caches.
-    pub home: PathBuf,
-    /// The config, when it was named.
-    pub config: Option<PathBuf>,
-    /// Further plugin folders.
-    pub plugins: Vec<PathBuf>,
-    /// What the file tools may touch.
-    pub workspace: PathBuf,
-    /// Papers, notes and memories, when another folder than the home's was named.
-    pub library: Option<PathBuf>,
-    /// What ships: plugins, policy, demo.
-    pub share: PathBuf,
-    /// Compiled plugins; must be writable by this user alone.
-    pub cache: PathBuf,
-    /// The model, when it was named.
-    pub model: Option<String>,
-    /// How guests' requests find addresses; the system's way but in tests.
-    pub names: Names,
-    /// The permission mode, when it was named.
-    pub permission_mode: Option<Mode>,
-}
+mod options;
+
+pub use options::Options;
+pub(crate) use options::make_home;
+use options::{check_workspace, kept_out};
 
 /// The host of one process.
 pub struct Host {
@@ -90,26 +69,7 @@ const NO_MODEL: &str = include_str!("../demo/no-model.yaml");
 impl Host {
     /// Opens the home folder and loads the plugins.
     pub async fn open(mut options: Options) -> Result<Self> {
-        make_home(&options.home)?;
-        options.home = canonical(&options.home, "the home folder")?;
-        options.workspace = canonical(&options.workspace, "the workspace")?;
-        // Real paths throughout: the watcher and the kept-out places compare them.
-        for folder in &mut options.plugins {
-            *folder = canonical(folder, "the plugin folder")?;
-            if folder.join("plugin.yaml").exists() {
-                bail!("{} is a plugin itself; name the folder that it lies in with --plugins", folder.display());
-            }
-        }
-        if let Some(library) = &mut options.library {
-            *library = canonical(library, "the library")?;
-        }
-        options.share = fs::canonicalize(&options.share).unwrap_or(options.share);
-        if let Some(config) = &mut options.config {
-            *config = canonical(config, "the config")?;
-        }
-        if !options.workspace.is_dir() {
-            bail!("the workspace {} is not a folder; name one with --workspace", options.workspace.display());
-        }
+        options.settle()?;
         let config = Config::load(&options.config_path(), options.config.is_some())?;
         check_workspace(&options)?;
         let store = Arc::new(Store::open(&options.database())?);
@@ -314,55 +274,6 @@ impl Host {
     }
 }
 
-/// Which session to open.
-#[derive(Debug, Clone, Copy)]
-pub enum Which<'a> {
-    /// By its id, or the beginning of it.
-    Named(&'a str),
-    /// The one of this workspace that was written to last.
-    Latest,
-    /// A new one.
-    New {
-        /// The first question.
-        title: &'a str,
-    },
-}
-
-impl Options {
-    /// Where the config is, whether or not it exists.
-    pub fn config_path(&self) -> PathBuf {
-        self.config.clone().unwrap_or_else(|| self.home.join("astrarium.yaml"))
-    }
-
-    /// Where papers, notes and memories are.
-    pub fn library(&self) -> PathBuf {
-        self.library.clone().unwrap_or_else(|| self.home.join("library"))
-    }
-
-    /// Where sessions and the audit are recorded.
-    pub fn database(&self) -> PathBuf {
-        self.home.join("astrarium.db")
-    }
-
-    /// Plugin folders, later ones over earlier ones: shipped, the home's, those of the command line.
-    pub(crate) fn roots(&self) -> Vec<PluginRoot> {
-        let own = [self.share.join("plugins"), self.home.join("plugins")];
-        own.into_iter().chain(self.plugins.iter().cloned()).map(|path| PluginRoot { path }).collect()
-    }
-
-    /// Skill folders, nearer ones over farther ones: shipped, the user's, the workspace's.
-    pub(crate) fn skill_roots(&self) -> Vec<skills::Root> {
-        let workspace = fs::canonicalize(&self.workspace).unwrap_or_else(|_| self.workspace.clone());
-        let far = [(self.share.join("skills"), Owner::Shipped), (self.home.join("skills"), Owner::User)];
-        let near = [".claude/skills", ".astrarium/skills"].map(|folder| (workspace.join(folder), Owner::Workspace));
-        let root = |(path, owner)| {
-            let within = (owner == Owner::Workspace).then(|| workspace.clone());
-            skills::Root { path, owner, within }
-        };
-        far.into_iter().chain(near).map(root).collect()
-    }
-}
-
 /// What the operator's files say, for the registry.
 fn settings(options: &Options, config: &Config) -> Result<Settings> {
     let config::Shipped { mut grants, permissions: shipped } = config::policy(&options.share)?;
@@ -385,43 +296,16 @@ fn settings(options: &Options, config: &Config) -> Result<Settings> {
     })
 }
 
-/// Makes the home folder, for this user alone.
-pub(crate) fn make_home(home: &Path) -> Result<()> {
-    let failed =
-        || format!("cannot make the home folder {}; name a writable one with --home or ASTRARIUM_HOME", home.display());
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(home).with_context(failed)?;
-    }
-    #[cfg(not(unix))]
-    fs::create_dir_all(home).with_context(failed)?;
-    for folder in ["plugins", "skills", "library", "locks"] {
-        fs::create_dir_all(home.join(folder)).with_context(failed)?;
-    }
-    Ok(())
-}
-
-fn canonical(path: &Path, what: &str) -> Result<PathBuf> {
-    fs::canonicalize(path).with_context(|| format!("{what} {} cannot be opened", path.display()))
-}
-
-/// Agents work in a workspace; one inside a place that is kept out would let them change what they run on.
-fn check_workspace(options: &Options) -> Result<()> {
-    match kept_out(options).into_iter().find(|place| options.workspace.starts_with(place)) {
-        Some(place) => bail!(
-            "the workspace {} lies in {}, which holds the home, what ships, or plugins; choose another with --workspace",
-            options.workspace.display(),
-            place.display()
-        ),
-        None => Ok(()),
-    }
-}
-
-/// Real paths that no grant reaches. Each is kept out of the folders that lie around it; the library lies inside the home
-/// and is opened by a grant of its own.
-fn kept_out(options: &Options) -> Vec<PathBuf> {
-    let mut places = vec![options.home.clone(), options.config_path(), options.cache.clone(), options.share.clone()];
-    places.extend(options.plugins.iter().cloned());
-    places.into_iter().map(|place| fs::canonicalize(&place).unwrap_or(place)).collect()
+/// Which session to open.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// By its id, or the beginning of it.
+    Named(&'a str),
+    /// The one of this workspace that was written to last.
+    Latest,
+    /// A new one.
+    New {
+        /// The first question.
+        title: &'a str,
+    },
 }

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod consent;
 pub mod context;
+pub mod digest;
 pub mod event;
 pub mod grant;
 pub mod limits;
@@ -19,6 +20,7 @@ pub mod compact;
 pub mod egress;
 pub mod fold;
 pub mod manifest;
+pub mod matching;
 pub mod memory;
 pub mod permission;
 pub mod plain;

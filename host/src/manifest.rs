@@ -86,6 +86,9 @@ fn is_name(name: &str, joint: char) -> bool {
 }
 
 #[cfg(test)]
+mod http_rules;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};

@@ -6,7 +6,6 @@
 
 mod entry;
 mod index;
-mod matching;
 mod news;
 mod rank;
 mod render;

@@ -9,20 +9,23 @@ use crate::compaction::{self, Failure, Work};
 use crate::context::CallContext;
 use crate::event::{EndReason, Event, Outcome, Sink};
 use crate::hooks::Hooks;
-use crate::model::windows::{limit_too_high, too_long};
-use crate::model::{ModelError, ModelEvent, ToolChoice};
+use crate::model::ToolChoice;
 use crate::prompt;
-use crate::prompt::nudge::{self, Nudge};
+use crate::prompt::nudge::Watch;
 use crate::runtime::StepFigures;
 use crate::session::Session;
 use crate::stop::{self, Next, OutputLimit, Repeated, Repeats};
 use crate::store::StoreError;
 use crate::transcript::{Block, Message, Origin, Reply, Role, StopReason, Usage, text_of};
-use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+mod asking;
 mod calls;
+mod nudges;
+
+use asking::ask;
+use nudges::{nudge, repetition};
 
 /// How a turn is to run.
 pub struct Run<'a> {
@@ -37,7 +40,7 @@ pub struct Run<'a> {
 /// What a turn has done so far.
 #[derive(Default)]
 struct Tally {
-    watch: nudge::Watch,
+    watch: Watch,
     repeats: Repeats,
     thrash: Thrash,
     output: OutputLimit,
@@ -194,60 +197,6 @@ async fn compact_as_wanted(
     }
 }
 
-/// Whether the step's calls and results are those of the steps before it; tells the model once.
-fn repetition(session: &mut Session, reply: &Reply, tally: &mut Tally) -> Result<Repeated, Halt> {
-    let mut hasher = std::hash::DefaultHasher::new();
-    for block in &reply.content {
-        if let Block::ToolUse { name, input, malformed, .. } = block {
-            (name, input.to_string(), malformed).hash(&mut hasher);
-        }
-    }
-    let last = session.messages().iter().rev().find(|message| message.origin == Origin::Tools);
-    for block in last.into_iter().flat_map(|message| &message.content) {
-        if let Block::ToolResult { parts, .. } = block {
-            parts.iter().for_each(|part| part.as_text().hash(&mut hasher));
-        }
-    }
-    let repeated = tally.repeats.step(hasher.finish());
-    if let Repeated::Nudge(times) = repeated {
-        let text = session.texts().fill("same-call", &[("times", &times.to_string())]);
-        session.append(Message::host(prompt::reminder(&text)), None)?;
-    }
-    Ok(repeated)
-}
-
-/// Speaks up when the task list is left alone or the steps bring nothing new; each once (SPEC 1.15).
-fn nudge(session: &mut Session, tally: &mut Tally) -> Result<(), Halt> {
-    let written = session.store.tasks_written(&session.id)?;
-    let last = session.messages().iter().rev().find(|message| message.origin == Origin::Tools);
-    let results = last.into_iter().flat_map(|message| &message.content);
-    let results = results.filter_map(|block| match block {
-        Block::ToolResult { parts, .. } => {
-            let mut hasher = std::hash::DefaultHasher::new();
-            parts.iter().for_each(|part| part.as_text().hash(&mut hasher));
-            Some(hasher.finish())
-        }
-        _ => None,
-    });
-    let step = nudge::Step {
-        tasks_touched: written != tally.tasks_written,
-        open_tasks: session.open_tasks()?,
-        results: results.collect(),
-    };
-    tally.tasks_written = written;
-    for nudge in tally.watch.step(&step) {
-        let text = match nudge {
-            Nudge::TasksUntouched { steps, open } => {
-                let (steps, open) = (steps.to_string(), open.to_string());
-                session.texts().fill("tasks-untouched", &[("steps", &steps), ("open", &open)])
-            }
-            Nudge::NothingNew => session.texts().get("nothing-new").to_owned(),
-        };
-        session.append(Message::host(prompt::reminder(&text)), None)?;
-    }
-    Ok(())
-}
-
 /// What the user should know of an answer that ended otherwise than by its end.
 fn shortfall(stop: &StopReason) -> Option<&'static str> {
     match stop {
@@ -279,87 +228,6 @@ async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(
     } else {
         session.append(Message::user(question), None)?;
     }
-    Ok(())
-}
-
-/// Asks the model, and shows what streams in; makes room first where the window is full, and again where the server says so.
-async fn ask(session: &mut Session, choice: ToolChoice, run: &Run<'_>, tally: &mut Tally) -> Result<Reply, Halt> {
-    let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
-    compaction::make_room(session, &mut tally.thrash, &mut tally.usage, &work).await?;
-    loop {
-        for news in session.news()? {
-            session.append(Message::host(news), None)?;
-        }
-        let (mut request, account) = session.request(choice)?;
-        request.max_output_tokens = tally.output.limit(session.max_output_tokens);
-        let mut said = String::new();
-        let mut on_event = |event: ModelEvent| match event {
-            ModelEvent::Text(text) => {
-                said.push_str(&text);
-                (run.sink)(Event::Text { text });
-            }
-            ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
-            ModelEvent::ToolUse { .. } => {}
-            ModelEvent::Withdrawn => {
-                said.clear();
-                (run.sink)(Event::Withdrawn);
-            }
-            ModelEvent::Waiting { attempt, left, reason } => {
-                (run.sink)(Event::Waiting { attempt, seconds: left.as_millis().div_ceil(1_000) as u64, reason });
-            }
-            ModelEvent::Fallback { from, to } => {
-                (run.sink)(Event::Notice { text: format!("{from} is overloaded; {to} answers for a while") });
-            }
-        };
-        let reply = tokio::select! {
-            reply = session.model.ask(&request, &mut on_event) => Some(reply),
-            () = run.cancel.cancelled() => None,
-        };
-        match reply {
-            Some(Ok(reply)) => {
-                session.record_request(account, &reply, tally.steps)?;
-                tally.usage = tally.usage.plus(reply.usage);
-                return Ok(reply);
-            }
-            Some(Err(error)) if too_long(&error).is_some() => overflow(session, &error, run, tally).await?,
-            // A model may give less than the raised limit.
-            Some(Err(error)) if limit_too_high(&error) && tally.output.refused(session.max_output_tokens) => {}
-            Some(Err(error)) => {
-                keep_partial(session, &said)?;
-                return Err(Halt::Failed(error.to_string()));
-            }
-            None => {
-                keep_partial(session, &said)?;
-                return Err(Halt::Cancelled);
-            }
-        }
-    }
-}
-
-/// The server refused the request as too long: believe it and compact.
-async fn overflow(session: &mut Session, error: &ModelError, run: &Run<'_>, tally: &mut Tally) -> Result<(), Halt> {
-    if let Some(window) = too_long(error).and_then(|refusal| refusal.window) {
-        session.learn_window(window);
-    }
-    if tally.thrash.full(tally.steps) {
-        return Err(Failure::Thrash { window: session.window().tokens }.into());
-    }
-    let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
-    match compaction::compact(session, Trigger::Overflow, "", &mut tally.usage, &work).await {
-        Err(failure @ (Failure::Stuck(_) | Failure::Failed(_))) => Err(Halt::Failed(format!("{error}; {failure}"))),
-        done => Ok(done.map(|_| ())?),
-    }
-}
-
-/// What a broken answer had said stays on record, with a word that it is not whole.
-fn keep_partial(session: &mut Session, said: &str) -> Result<(), Halt> {
-    if said.trim().is_empty() {
-        return Ok(());
-    }
-    let content = vec![Block::Text { text: said.to_owned() }];
-    session.append(Message { role: Role::Assistant, origin: Origin::Model, content }, None)?;
-    let text = session.texts().get("answer-broke-off").to_owned();
-    session.append(Message::host(prompt::reminder(&text)), None)?;
     Ok(())
 }
 

@@ -18,6 +18,34 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
+/// Frontmatter with the number of lines before it, if there is any, and the body.
+pub type Split<'a> = (Option<(usize, &'a str)>, &'a str);
+
+/// Parts a Markdown file of ours into frontmatter and body. The error says which line opens what is never closed. Skills are
+/// read more leniently, by a reader of their own.
+pub fn frontmatter(text: &str) -> Result<Split<'_>, String> {
+    let start = text.len() - text.trim_start().len();
+    let Some(rest) =
+        text[start..].strip_prefix("---").filter(|rest| rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n'))
+    else {
+        return Ok((None, text));
+    };
+    let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+    let first = start + 3 + line_end;
+    let mut at = first;
+    for line in text[first..].split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            let before = text[..first].matches('\n').count();
+            return Ok((Some((before, &text[first..at])), &text[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    Err(format!(
+        "line {}: the head that begins with --- has no closing ---; write one before the text",
+        text[..start].matches('\n').count() + 1
+    ))
+}
+
 /// The parser's words for people: its advice is for programmers who call it, its types are Rust's.
 fn plain(line: &str) -> String {
     line.replace(", set DuplicateKeyPolicy in Options if acceptable", "; write it once")
@@ -42,5 +70,15 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let error = super::from_str::<Value>(&deep).unwrap_err();
         assert_eq!(error.lines().count(), 1, "{error}");
+    }
+
+    #[test]
+    fn frontmatter_is_parted_from_the_body() {
+        use super::frontmatter;
+        assert_eq!(frontmatter("---\na: 1\n---\nDig.\n"), Ok((Some((1, "a: 1\n")), "Dig.\n")));
+        assert_eq!(frontmatter("\n--- \r\na: 1\r\n---\r\nDig."), Ok((Some((2, "a: 1\r\n")), "Dig.")));
+        assert_eq!(frontmatter("Dig.\n---\nmore"), Ok((None, "Dig.\n---\nmore")));
+        assert_eq!(frontmatter("--- x\n---\n"), Ok((None, "--- x\n---\n")));
+        assert!(frontmatter("\n---\nno end").unwrap_err().starts_with("line 2: "));
     }
 }

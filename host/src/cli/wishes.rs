@@ -2,6 +2,7 @@
 
 use super::usage;
 use crate::prompt::effective::{Mode, Wishes};
+use crate::yaml;
 use anyhow::Result;
 use clap::Args;
 use std::fs;
@@ -51,7 +52,7 @@ impl PromptArgs {
                 return Err(wrong(format!("it has {size} bytes, and may have {LIMIT}")));
             }
             let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-            let body = body(&text);
+            let (_, body) = yaml::frontmatter(text.trim_start_matches('\u{feff}')).map_err(wrong)?;
             if body.trim().is_empty() {
                 return Err(wrong("it has no body".into()));
             }
@@ -69,33 +70,5 @@ impl PromptArgs {
             append: self.append_system_prompt.clone(),
             headless,
         })
-    }
-}
-
-/// What follows the frontmatter; the whole text when there is none.
-fn body(text: &str) -> &str {
-    let text = text.trim_start_matches('\u{feff}');
-    let Some(rest) = text.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r'])) else { return text };
-    let mut at = text.len() - rest.len();
-    for line in rest.split_inclusive('\n') {
-        at += line.len();
-        if line.trim_end() == "---" {
-            return &text[at..];
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::body;
-
-    #[test]
-    fn the_body_follows_the_frontmatter() {
-        assert_eq!(body("---\nname: x\n---\nDig.\n"), "Dig.\n");
-        assert_eq!(body("\u{feff}---\r\nname: x\r\n---\r\nDig."), "Dig.");
-        assert_eq!(body("Dig.\n---\nmore"), "Dig.\n---\nmore");
-        assert_eq!(body("---\nno end"), "---\nno end");
-        assert_eq!(body("--- x"), "--- x");
     }
 }

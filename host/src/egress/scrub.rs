@@ -3,6 +3,7 @@
 //! A server that turns a secret into something else altogether (its hash, its reverse) is beyond this; an operator who
 //! injects a secret trusts its origin that far. The scrubbing guards against echoes, in bodies, headers and errors.
 
+use crate::digest::hex;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use regex::bytes::{Captures, Regex};
@@ -70,7 +71,7 @@ impl Scrub {
 fn pattern(secret: &str) -> String {
     let bytes = secret.as_bytes();
     let spelt: String = bytes.iter().map(|byte| spellings(*byte)).collect();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(bytes);
     let mut all = vec![spelt, format!("(?i:{hex})")];
     // Within a longer base64 text a secret has three spellings, by where it begins among groups of three bytes. What
     // depends on its neighbours is left out.

@@ -91,7 +91,7 @@ impl Entry {
     /// says what is wrong, where, and what to do.
     pub fn parse(slug: &str, text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-        let (head, body) = split(&text)?;
+        let (head, body) = yaml::frontmatter(&text)?;
         let mut own: Map<String, Value> = match head {
             Some((line, head)) if !head.trim().is_empty() => {
                 // The parser counts from the head's own first line; people count from the file's.
@@ -158,32 +158,6 @@ impl Entry {
         text.push_str(&format!("---\n\n{}\n", self.content.trim()));
         text
     }
-}
-
-/// The head with the number of lines before it, if there is one, and the body.
-type Split<'a> = (Option<(usize, &'a str)>, &'a str);
-
-fn split(text: &str) -> Result<Split<'_>, String> {
-    let start = text.len() - text.trim_start().len();
-    let Some(rest) =
-        text[start..].strip_prefix("---").filter(|rest| rest.trim_start_matches([' ', '\t']).starts_with('\n'))
-    else {
-        return Ok((None, text));
-    };
-    let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
-    let first = start + 3 + line_end;
-    let mut at = first;
-    for line in text[first..].split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            let before = text[..first].matches('\n').count();
-            return Ok((Some((before, &text[first..at])), &text[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    Err(format!(
-        "line {}: the head that begins with --- has no closing ---; write one before the text",
-        text[..start].matches('\n').count() + 1
-    ))
 }
 
 fn plain_text(value: Value) -> String {

@@ -1,7 +1,7 @@
 //! Which memories a question brings to mind: match × decay, ties by newest (SPEC 3.1).
 
-use super::matching::fits;
 use super::{Entry, Listing, Mark};
+use crate::matching::fits;
 use jiff::Timestamp;
 
 /// Days after which a match counts half. Preferences and places of data outlive a week's work, and not a year's.
@@ -34,8 +34,11 @@ type Scored<'a> = (f64, &'a Entry, Mark);
 
 fn sorted<'a>(listing: &'a Listing, question: &str, score: impl Fn(&Entry, f64) -> f64) -> Vec<Scored<'a>> {
     let candidates = listing.candidates();
-    let entries: Vec<&Entry> = candidates.iter().map(|(entry, _)| *entry).collect();
-    let fits = fits(question, &entries);
+    let texts = candidates.iter().map(|(entry, _)| {
+        let name = entry.name.as_deref().unwrap_or_default();
+        (format!("{} {name} {}", entry.slug, entry.description), entry.content.as_str())
+    });
+    let fits = fits(question, &texts.collect::<Vec<_>>());
     let scored = candidates.into_iter().zip(fits).map(|((entry, mark), fit)| {
         let worth = if mark == Mark::Holds { 1.0 } else { REPLACED };
         (score(entry, fit) * worth, entry, mark)

@@ -4,7 +4,7 @@
 //! hash, written beside it when it was made, still holds. Anything else is a miss, never a failure. Artefacts are never
 //! overwritten in place, since a running process has them mapped.
 
-use sha2::{Digest as _, Sha256};
+use crate::digest::sha256;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write as _;
@@ -36,7 +36,7 @@ impl Cache {
         let (artefact, seal) = self.paths(digest)?;
         let sealed = fs::read_to_string(seal).ok()?;
         let bytes = fs::read(&artefact).ok()?;
-        if sealed.trim() != hex(&Sha256::digest(&bytes)) {
+        if sealed.trim() != sha256(&bytes) {
             tracing::warn!("the cached artefact {} is damaged and will be made anew", artefact.display());
             return None;
         }
@@ -52,9 +52,10 @@ impl Cache {
     /// Keeps a compiled component; a failure is logged and costs the next start a compilation.
     pub(super) fn put(&self, component: &Component, digest: &str) {
         let Some((artefact, seal)) = self.paths(digest) else { return };
-        let kept = component.serialize().map_err(|error| error.to_string()).and_then(|bytes| {
-            write_new(&artefact, &bytes).and_then(|()| write_new(&seal, hex(&Sha256::digest(&bytes)).as_bytes()))
-        });
+        let kept = component
+            .serialize()
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| write_new(&artefact, &bytes).and_then(|()| write_new(&seal, sha256(&bytes).as_bytes())));
         if let Err(reason) = kept {
             tracing::warn!("could not keep the compiled plugin {}: {reason}", artefact.display());
         }
@@ -90,8 +91,4 @@ fn private_folder(folder: &Path) -> Result<(), String> {
 #[cfg(not(unix))]
 fn private_folder(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| error.to_string())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

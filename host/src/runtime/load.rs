@@ -1,8 +1,8 @@
 //! From bytes to a component that can be called: validation, contract check, compilation, linking.
 
 use super::contract::exports::astrarium::plugin as exports;
-use super::{GuestState, Runtime, cache, contract};
-use sha2::{Digest as _, Sha256};
+use super::{GuestState, Runtime, contract};
+use crate::digest::sha256;
 use std::collections::BTreeSet;
 use wasmtime::component::{Component, InstancePre};
 
@@ -104,7 +104,7 @@ impl Runtime {
     /// takes seconds to compile.
     pub fn load(&self, bytes: &[u8]) -> Result<Loaded, LoadError> {
         check_header(bytes)?;
-        let digest = cache::hex(&Sha256::digest(bytes));
+        let digest = sha256(bytes);
         let (component, compiled) = match self.cache.get(&self.engine, &digest) {
             Some(component) => (component, false),
             None => {

@@ -1,9 +1,9 @@
 //! Reading the folder: what is there, and each file for itself, so that a broken one hides no other.
 
 use super::{FILE_BYTES, INDEX, ShelfError, failed};
+use crate::digest::sha256;
 use crate::memory::{Broken, Entry, Listing, placed};
 use jiff::Timestamp;
-use sha2::{Digest as _, Sha256};
 use std::fs::{self, Metadata};
 use std::io::Read as _;
 use std::path::Path;
@@ -98,5 +98,5 @@ fn bytes(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
 
 /// The first 16 hex digits of the SHA-256.
 pub(super) fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    sha256(bytes)[..16].to_owned()
 }

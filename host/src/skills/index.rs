@@ -2,8 +2,8 @@
 //! changed and no more; the work is counted.
 
 use super::{Root, folder};
+use crate::digest::sha256;
 use crate::skill::{self, Skill};
-use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::ops::Bound;
@@ -151,7 +151,7 @@ impl Index {
 
     fn read(&self, path: &Path) -> Result<(Arc<Skill>, String), String> {
         let bytes = folder::bytes(path)?;
-        let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = sha256(&bytes);
         Ok((Arc::new(skill::read(&bytes, &folder::folder_name(path))), hash))
     }
 }

@@ -7,6 +7,7 @@
 
 use super::{Store, StoreError, WriteError, now};
 use crate::audit::{Entry, Life};
+use crate::digest::hex;
 use crate::plain::escaped;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sha2::{Digest as _, Sha256};
@@ -323,10 +324,6 @@ fn past_head(db: &Connection, seq: i64, hash: &[u8]) -> rusqlite::Result<Option<
         row: last.0 as u64,
         what: format!("the last row is {} and the record of it says {seq}", last.0),
     }))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Epochs and requests of a session: what stood in front, kept by its hash, and what each request cost and shared.
 
 use super::{Store, StoreError, now, to_json};
+use crate::digest::sha256;
 use crate::transcript::Usage;
 use rusqlite::{OptionalExtension as _, Row, params};
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 /// An epoch, as kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ const REQUESTS: &str = "select number, epoch, step, created, model, first, messa
 impl Store {
     /// Begins an epoch and answers with its number.
     pub fn begin_epoch(&self, session: &str, reason: &str, inputs: &str, prefix: &str) -> Result<u64, StoreError> {
-        let hash: String = Sha256::digest(prefix.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = sha256(prefix.as_bytes());
         self.write(|db| {
             db.execute("insert or ignore into prefixes (hash, content) values (?1, ?2)", params![hash, prefix])?;
             let number: i64 =

@@ -3,7 +3,6 @@
 //!
 //! A term counts the more the fewer entries have it, so the common words of any language weigh little and need no list.
 
-use super::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a term is worth in the body, against one in the name or the description: those were chosen with care.
@@ -23,17 +22,19 @@ const EMPTY: &[&str] = &[
     "to", "us", "was", "we", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// For each entry how well it fits `question`, from 0 to 1.
-pub(super) fn fits(question: &str, entries: &[&Entry]) -> Vec<f64> {
+/// For each of some texts, given as what was written to be found by and the body behind it, how well it fits `question`,
+/// from 0 to 1.
+pub fn fits(question: &str, texts: &[(String, &str)]) -> Vec<f64> {
     let asked = terms(question);
     if asked.is_empty() {
-        return vec![0.0; entries.len()];
+        return vec![0.0; texts.len()];
     }
-    let texts: Vec<(BTreeSet<String>, BTreeSet<String>)> = entries.iter().map(|entry| terms_of(entry)).collect();
+    let texts: Vec<(BTreeSet<String>, BTreeSet<String>)> =
+        texts.iter().map(|(head, body)| terms_of(head, body)).collect();
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     for term in &asked {
         let having = texts.iter().filter(|(head, body)| head.contains(term) || body.contains(term)).count();
-        let weight = (1.0 + entries.len() as f64 / (having as f64 + 0.5)).ln();
+        let weight = (1.0 + texts.len() as f64 / (having as f64 + 0.5)).ln();
         weights.insert(term, if having == 0 { weight * UNKNOWN } else { weight });
     }
     let whole: f64 = weights.values().sum();
@@ -52,10 +53,9 @@ pub(super) fn fits(question: &str, entries: &[&Entry]) -> Vec<f64> {
     texts.iter().map(fit).collect()
 }
 
-fn terms_of(entry: &Entry) -> (BTreeSet<String>, BTreeSet<String>) {
-    let head = format!("{} {} {}", entry.slug, entry.name.as_deref().unwrap_or_default(), entry.description);
-    let end = entry.content.char_indices().nth(LOOKED_AT).map_or(entry.content.len(), |(at, _)| at);
-    (terms(&head), terms(&entry.content[..end]))
+fn terms_of(head: &str, body: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let end = body.char_indices().nth(LOOKED_AT).map_or(body.len(), |(at, _)| at);
+    (terms(head), terms(&body[..end]))
 }
 
 /// The terms of a text.
@@ -103,7 +103,6 @@ fn is_wide(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::sample;
     use super::*;
 
     #[test]
@@ -116,16 +115,8 @@ mod tests {
     }
 
     fn best(question: &str, descriptions: &[&str]) -> (usize, Vec<f64>) {
-        let entries: Vec<Entry> = descriptions
-            .iter()
-            .enumerate()
-            .map(|(n, text)| Entry {
-                description: (*text).into(),
-                content: String::new(),
-                ..sample(&format!("m{n}"), 1)
-            })
-            .collect();
-        let fits = fits(question, &entries.iter().collect::<Vec<_>>());
+        let texts: Vec<(String, &str)> = descriptions.iter().map(|text| ((*text).to_owned(), "")).collect();
+        let fits = fits(question, &texts);
         let best = (0..fits.len()).max_by(|a, b| fits[*a].total_cmp(&fits[*b])).unwrap();
         (best, fits)
     }

@@ -14,9 +14,11 @@ mod tasks;
 mod tools;
 
 use crate::audit::{Entry, Kind};
+use crate::context::CallContext;
 use crate::runtime::contract::astrarium::host::types;
 use crate::runtime::{GuestEnv, GuestState};
-use crate::store::StoreError;
+use crate::store::{Audit, StoreError};
+use std::sync::Arc;
 
 impl GuestState {
     /// Judges a capability that is granted or not, with nothing between. Either way it goes on the call's trail; the
@@ -34,26 +36,25 @@ impl GuestState {
         self.trail.refused(capability, "not granted", "", &reason);
         Err(types::Error::Denied(reason))
     }
-
-    /// Puts one decision on the audit before the act that it allows: for acts that leave this machine or start a program,
-    /// which must not happen unrecorded. Cheaper ones go on the trail, which is recorded when the call has ended.
-    pub fn record_first(&self, capability: &str, target: &str, outcome: &str, rule: &str) -> Result<(), types::Error> {
-        let entry = Entry::of(&self.context, Kind::Capability, capability).by(&self.env.plugin, &self.env.digest);
-        let (target, rule) = (target.to_owned(), rule.to_owned());
-        let entry = Entry { target, rule, ..entry.came_to(outcome, "") };
-        self.services.audit.put(vec![entry]).map_err(|error| {
-            types::Error::Failed(format!("every use of {capability} must be recorded, and this one cannot be: {error}"))
-        })
-    }
 }
 
-/// Puts a decision on record: what a guest wanted of a capability, and the outcome or the reason of the refusal.
-fn decided(env: &GuestEnv, capability: &str, what: &str, outcome: Result<&str, &str>) {
-    let plugin = env.plugin.as_str();
-    let what = crate::plain::one_line(what, 200);
-    match outcome {
-        Ok(outcome) => tracing::debug!(target: "capability", plugin, capability, "{what}: {outcome}"),
-        Err(reason) => tracing::warn!(target: "capability", plugin, capability, "{what}: refused: {reason}"),
+/// Puts one decision on the audit before the act that it allows: for acts that leave this machine or start a program, which
+/// must not happen unrecorded. Cheaper ones go on the trail, which is recorded when the call has ended.
+#[derive(Clone)]
+struct Recorder {
+    audit: Audit,
+    context: CallContext,
+    env: Arc<GuestEnv>,
+}
+
+impl Recorder {
+    fn record_first(&self, capability: &str, target: &str, rule: &str) -> Result<(), String> {
+        let entry = Entry::of(&self.context, Kind::Capability, capability).by(&self.env.plugin, &self.env.digest);
+        let (target, rule) = (target.to_owned(), rule.to_owned());
+        let entry = Entry { target, rule, ..entry.came_to("allowed", "") };
+        self.audit
+            .put(vec![entry])
+            .map_err(|error| format!("{capability}: every use must be recorded, and this one cannot be: {error}"))
     }
 }
 

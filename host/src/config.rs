@@ -69,6 +69,8 @@ pub struct Config {
 pub struct PromptConfig {
     /// Tokens that the system prompt may take; what does not fit is dropped by rank and named.
     pub tokens: Option<u64>,
+    /// Whether a headless custom prompt, which stands alone, is told how memory works (SPEC 1.9).
+    pub memory_mechanics: bool,
     /// In which words to answer, where the language alone does not say it.
     pub language: String,
     /// How to answer.

@@ -6,6 +6,7 @@
 use crate::catalogue::{self, Entry, Frozen, Told};
 use crate::context::CallContext;
 use crate::digest::hex;
+use crate::memory::{self, Listing};
 use crate::persona::Persona;
 use crate::plugin::{Snapshot, Uses};
 use crate::prompt::effective::{Sources, Wishes, effective};
@@ -19,6 +20,7 @@ use crate::tokens::{self, Tokenizer};
 use crate::transcript::Message;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a session's prompts are made of; set when it is opened.
@@ -30,10 +32,14 @@ pub struct Setup {
     pub wishes: Wishes,
     /// The operator's own segments.
     pub notes: Vec<Segment>,
+    /// Whether a custom prompt that stands alone is told how memory works.
+    pub memory_mechanics: bool,
     /// Tokens that the system prompt may take.
     pub prompt_tokens: u64,
     /// The model's window, in tokens.
     pub window: u64,
+    /// How the model counts.
+    pub tokenizer: Tokenizer,
     /// How long the provider is asked to keep what it cached.
     pub cache_life: CacheLife,
 }
@@ -68,8 +74,6 @@ pub struct Epoch {
     pub sizes: (u64, u64),
     /// All of it in render order, to compare requests by.
     pub pieces: Arc<Vec<(Place, String)>>,
-    /// Segments of a turn, to be said once at its beginning.
-    pub turn: Vec<Segment>,
     told: Told,
 }
 
@@ -84,7 +88,7 @@ impl Prefix {
     ) -> (Self, Told) {
         let texts = &setup.persona.texts;
         let entries = snapshot.entries(uses);
-        let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, Tokenizer::default());
+        let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, setup.tokenizer);
         let (Frozen { tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
         let lines: Vec<ToolLine<'_>> = tools
             .iter()
@@ -109,12 +113,22 @@ impl Prefix {
         let version_control = surroundings::version_control(&context.workspace).unwrap_or_else(|| "-".into());
         let workspace = context.workspace.display().to_string();
         let environment = segments::environment(texts, &platform, &workspace, &version_control);
-        let sources = Sources { default, context: vec![environment], memory_mechanics: Vec::new() };
+        let mechanics = if setup.memory_mechanics { texts.get("memory-mechanics") } else { "" };
+        let mechanics = own("memory-mechanics", order::MEMORY, Stability::Static, 4, mechanics.to_owned());
+        let sources = Sources { default, context: vec![environment], memory_mechanics: vec![mechanics] };
         let prompt = assemble(effective(texts, &setup.wishes, sources), setup.prompt_tokens, |text| {
-            tokens::text(text, Tokenizer::default())
+            tokens::text(text, setup.tokenizer)
         });
         let (front, left_out) = front(setup, context);
         (Self { tools, deferred, prompt, front, left_out }, told)
+    }
+
+    /// Tokens of the tools and of the system prompt.
+    pub fn sizes(&self, tokenizer: Tokenizer) -> (u64, u64) {
+        let tool = |tool: &ToolSpec| tokens::tool(&tool.name, &tool.description, &tool.input_schema, tokenizer);
+        let segments = self.prompt.segments.iter();
+        let system = segments.map(|segment| tokens::text(&segment.text, tokenizer)).sum();
+        (self.tools.iter().map(tool).sum(), system)
     }
 
     /// Everything in render order.
@@ -125,6 +139,13 @@ impl Prefix {
         let front = self.front.iter().map(|text| (Place::Front, render::message(&Message::host(text.clone()))));
         tools.chain(segments).chain(front).collect()
     }
+}
+
+/// Memories that bear on a question (SPEC 3.1), from the files in `folder`.
+pub fn memory_segment(setup: &Setup, listing: &Listing, folder: &Path, question: &str) -> Segment {
+    let text = memory::segment(listing, question, jiff::Timestamp::now(), &setup.persona.texts);
+    let source = folder.display().to_string();
+    Segment { source, ..own("memory", order::MEMORY, Stability::Session, 4, text) }
 }
 
 /// The message in front of the conversation (SPEC 1.10): instruction files, date and language. None under an override,
@@ -165,7 +186,7 @@ pub fn inputs(setup: &Setup, model: &str, context: &CallContext) -> String {
     // Who follows the run bears on a custom prompt only: a chat goes on warm in `run`, and the other way round.
     let headless = setup.wishes.headless && setup.wishes.custom.is_some();
     take(&format!("{:?}", Wishes { headless, ..setup.wishes.clone() }));
-    take(&format!("{:?} {} {}", setup.notes, setup.prompt_tokens, setup.window));
+    take(&format!("{:?} {} {} {}", setup.notes, setup.memory_mechanics, setup.prompt_tokens, setup.window));
     take(&format!("{:?}", surroundings::instructions(&context.workspace)));
     take(&context.workspace.display().to_string());
     take(&context.language);
@@ -180,16 +201,17 @@ impl Epoch {
         reason: &str,
         inputs: &str,
         (prefix, told): (Prefix, Told),
+        tokenizer: Tokenizer,
     ) -> Result<Self, StoreError> {
         let text = serde_json::to_string(&prefix).map_err(|error| StoreError::Invalid(error.to_string()))?;
         let number = store.begin_epoch(session, reason, inputs, &text)?;
-        let epoch = Self::of(number, prefix, told);
+        let epoch = Self::of(number, prefix, told, tokenizer);
         epoch.keep_told(store, session)?;
         Ok(epoch)
     }
 
     /// The last epoch of a session, when its bytes are still in the provider's cache and made from the same inputs.
-    pub fn warm(store: &Store, session: &str, inputs: &str, life: CacheLife) -> Result<Option<Self>, StoreError> {
+    pub fn warm(store: &Store, session: &str, inputs: &str, setup: &Setup) -> Result<Option<Self>, StoreError> {
         let Some(record) = store.epoch(session, None)?.filter(|record| record.inputs == inputs) else {
             return Ok(None);
         };
@@ -197,37 +219,27 @@ impl Epoch {
             return Ok(None);
         };
         let age = last.created.parse::<jiff::Timestamp>().map(|then| jiff::Timestamp::now().duration_since(then));
-        if !age.is_ok_and(|age| age.as_secs() >= 0 && age.as_secs() < life.seconds() as i64) {
+        if !age.is_ok_and(|age| age.as_secs() >= 0 && age.as_secs() < setup.cache_life.seconds() as i64) {
             return Ok(None);
         }
         // What does not read any more is rendered anew: the cache is only money.
         let (Ok(prefix), Ok(told)) = (serde_json::from_str(&record.prefix), serde_json::from_str(&record.told)) else {
             return Ok(None);
         };
-        Ok(Some(Self::of(record.number, prefix, told)))
+        Ok(Some(Self::of(record.number, prefix, told, setup.tokenizer)))
     }
 
-    fn of(number: u64, prefix: Prefix, told: Told) -> Self {
+    fn of(number: u64, prefix: Prefix, told: Told, tokenizer: Tokenizer) -> Self {
         let system: Vec<String> = prefix.prompt.segments.iter().map(|segment| segment.text.clone()).collect();
         Self {
             number,
-            sizes: Self::sizes(&prefix),
+            sizes: prefix.sizes(tokenizer),
             pieces: Arc::new(prefix.pieces()),
             tools: prefix.tools.into(),
             system: system.into(),
             front: prefix.front.map(|text| Arc::new(Message::host(text))),
-            turn: prefix.prompt.turn,
             told,
         }
-    }
-
-    /// Tokens of the tools and of the system prompt.
-    pub fn sizes(prefix: &Prefix) -> (u64, u64) {
-        let tool =
-            |tool: &ToolSpec| tokens::tool(&tool.name, &tool.description, &tool.input_schema, Tokenizer::default());
-        let segments = prefix.prompt.segments.iter();
-        let system = segments.map(|segment| tokens::text(&segment.text, Tokenizer::default())).sum();
-        (prefix.tools.iter().map(tool).sum(), system)
     }
 
     /// Tools that are new or have changed since the model was told, as a text for it; told from now on.

@@ -17,6 +17,7 @@ use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Session};
 use crate::shelf::Shelf;
 use crate::store::{Audit, NewSession, Store};
+use crate::tokens::Tokenizer;
 use crate::tool_call::Consent;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -165,7 +166,7 @@ impl Host {
 
     /// The same, with what the command line wants of the prompt.
     pub fn session_with(&self, which: Which<'_>, model: Arc<dyn Model>, wishes: Wishes) -> Result<Session> {
-        let setup = Setup { window: self.window(model.name())?.0, ..self.setup(wishes)? };
+        let setup = self.setup(model.name(), wishes)?;
         let workspace = self.options.workspace.display().to_string();
         let id = match which {
             Which::Named(id) => self.store.session(id)?.id,
@@ -230,18 +231,18 @@ impl Host {
         Ok(Some(Arc::new(Recovering::new(model, None, self.config.retry.clone()))))
     }
 
-    /// What prompts are made of.
-    pub fn setup(&self, wishes: Wishes) -> Result<Setup> {
+    /// What prompts for `model` are made of; without a name, for the script that answers where there is no model.
+    pub fn setup(&self, model: &str, wishes: Wishes) -> Result<Setup> {
         let roots = [self.options.home.join("personas"), self.options.share.join("personas")];
         let name = self.config.persona.as_deref().unwrap_or(persona::DEFAULT);
-        let (choice, _) = self.choice();
-        let model = choice.name.unwrap_or_default();
         Ok(Setup {
             persona: persona::load(&roots, name, self.language())?,
-            notes: self.config.prompt.notes(&model),
+            notes: self.config.prompt.notes(model),
             wishes,
+            memory_mechanics: self.config.prompt.memory_mechanics,
             prompt_tokens: self.config.prompt.tokens.unwrap_or(PROMPT_TOKENS),
-            window: self.window(if model.is_empty() { "scripted:no-model" } else { &model })?.0,
+            window: self.window(if model.is_empty() { "scripted:no-model" } else { model })?.0,
+            tokenizer: Tokenizer::of(model),
             cache_life: self.config.cache_life,
         })
     }

@@ -135,10 +135,10 @@ fn built_in(name: &str, language: Language) -> Persona {
 }
 
 fn from_folder(folder: &Path, name: &str, language: Language, over_built_in: bool) -> Result<Persona, PersonaError> {
-    let mut persona =
-        Persona { name: name.to_owned(), principles: (String::new(), String::new()), ..built_in(name, language) };
-    if over_built_in {
-        persona = built_in(name, language);
+    let mut persona = built_in(if over_built_in { name } else { DEFAULT }, language);
+    if !over_built_in {
+        persona.name = name.to_owned();
+        persona.principles = (String::new(), String::new());
     }
     match read(folder, "identity", language)? {
         Some(identity) => persona.identity = identity,

@@ -1,8 +1,7 @@
 //! The prompt assembler: named, ordered segments become the system prompt. Pure and total.
 //!
 //! Within an epoch no byte before the newest message changes, so a segment says how long its text holds: `static` and
-//! `session` ones are rendered once an epoch, a `turn` one never stands in the system prompt and reaches the model as a
-//! reminder. Blank segments are left out; with none left there is no system prompt at all. What does not fit the budget is
+//! `session` ones are rendered once an epoch, a `turn` one never stands in the system prompt and is handed back apart. Blank segments are left out; with none left there is no system prompt at all. What does not fit the budget is
 //! dropped by rank and named.
 
 pub mod effective;

@@ -1,6 +1,8 @@
 //! The http door, from real guests to real servers on loopback: what leaves, what does not, and what comes back.
 
+use astrarium::audit::Kind;
 use astrarium::host::Host;
+use astrarium::store::AuditFilter;
 use astrarium::tool_call::text_of;
 use astrarium::transcript::CallStatus;
 use astrarium_tests::place::{Place, call};
@@ -235,6 +237,40 @@ async fn redirects_that_are_granted_are_followed_and_bounded() {
     refused(&host, json!({ "url": format!("{}/loop", web.url()) }), "more than 5 redirects (limits: http_redirects)")
         .await;
     assert_eq!(web.seen().iter().filter(|seen| seen.target() == "/loop").count(), 6);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_hop_is_on_the_audit_before_it_leaves_and_what_cannot_be_recorded_does_not_leave() {
+    let place = Place::bare();
+    let web = Web::start(|seen: &Seen| match seen.target() {
+        "/moved" => redirect("/end"),
+        _ => answer("200 OK", &[], "end"),
+    })
+    .await;
+    let host = host(&place, ANY, "", &Planned::default()).await;
+    let told = |host: &Host| -> Vec<String> {
+        let rows = host.store.audit_rows(&AuditFilter::default()).unwrap().into_iter().map(|row| row.entry);
+        let http = rows.filter(|entry| entry.what == "http" && entry.kind == Kind::Capability);
+        http.map(|entry| format!("{} {} {} {}", entry.plugin, entry.target, entry.outcome, entry.rule)).collect()
+    };
+    sent(&host, json!({ "url": format!("{}/moved", web.url()) })).await;
+    let hop = format!("courier GET {} allowed http://*:*", web.url());
+    assert_eq!(told(&host), [hop.clone(), hop.clone()]);
+    refused(&host, json!({ "url": web.url(), "method": "DELETE" }), "not DELETE").await;
+    assert_eq!(told(&host)[2..], [format!("courier DELETE {} refused ", web.url())]);
+    let authority = format!("127.0.0.1:{}", web.address.port());
+    sent(&host, json!({ "authority": authority, "path": "/w" })).await;
+    assert_eq!(told(&host)[3..], [hop.replace("courier", "courier-wasi")]);
+    let before = web.seen().len();
+    rusqlite::Connection::open(place.home().join("astrarium.db"))
+        .unwrap()
+        .execute_batch(
+            "create trigger full before insert on audit when new.entry ->> 'what' = 'http'
+             begin select raise(abort, 'disk is full'); end",
+        )
+        .unwrap();
+    refused(&host, json!({ "url": web.url() }), "every use must be recorded, and this one cannot be").await;
+    assert_eq!(web.seen().len(), before, "nothing left");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -256,6 +256,9 @@ async fn the_flags_reach_the_wire() {
         ["Only this."]
     );
     assert_eq!(system(&["--system-prompt", "Mine.", "--append-system-prompt", "Last."]).await, ["Mine.", "Last."]);
+    place.config("prompt: { memory_mechanics: true }\n");
+    let told = system(&["--system-prompt", "Mine."]).await;
+    assert!(told.len() == 2 && told[1].contains("save_memory"), "{told:?}");
     let agent = system(&["--agent", "digger.md"]).await;
     assert_eq!(agent[0], "Dig deep.");
     let proactive = system(&["--agent", "digger.md", "--mode", "proactive"]).await;

@@ -13,12 +13,14 @@ mod wasi;
 pub use names::{Names, Resolve};
 pub(crate) use wasi::Hooks;
 
-use super::decided;
+use super::Recorder;
+use crate::audit::Trail;
+use crate::context::CallContext;
 use crate::egress::{Bounds, Refusal, Scrub};
 use crate::limits::Limits;
 use crate::runtime::contract::astrarium::host::http;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::{GuestEnv, GuestState};
+use crate::runtime::{GuestEnv, GuestState, Services};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,6 +45,10 @@ pub(crate) struct Caller {
     env: Arc<GuestEnv>,
     web: Arc<Web>,
     sizes: Sizes,
+    /// Where what leaves is recorded first; none for a guest that may send nothing.
+    recorder: Option<Recorder>,
+    /// Where refusals go.
+    trail: Arc<Trail>,
     /// Secrets that went out on behalf of this call.
     scrub: Arc<Mutex<Scrub>>,
 }
@@ -109,13 +115,22 @@ enum Failure {
     /// The server does not speak HTTP, or broke off.
     #[error("http: {0}")]
     Broken(String),
+    /// It cannot be recorded, so it did not leave.
+    #[error("{0}")]
+    Unrecorded(String),
     /// A secret of the rule cannot be had.
     #[error("http: {0}")]
     Secret(String),
 }
 
 impl Caller {
-    pub(crate) fn new(env: Arc<GuestEnv>, web: Arc<Web>, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        env: &Arc<GuestEnv>,
+        services: &Services,
+        context: &CallContext,
+        trail: &Arc<Trail>,
+        limits: &Limits,
+    ) -> Self {
         let sizes = Sizes {
             bounds: Bounds { url: limits.http_url_bytes as usize, headers: limits.http_header_bytes as usize },
             total: Duration::from_millis(limits.http_ms),
@@ -123,7 +138,13 @@ impl Caller {
             response: limits.http_response_bytes,
             redirects: limits.http_redirects,
         };
-        Self { env, web, sizes, scrub: Arc::default() }
+        let recorder = (!env.effective.http.is_empty()).then(|| Recorder {
+            audit: services.audit.clone(),
+            context: context.clone(),
+            env: env.clone(),
+        });
+        let (env, web, trail) = (env.clone(), services.web.clone(), trail.clone());
+        Self { env, web, sizes, recorder, trail, scrub: Arc::default() }
     }
 
     fn scrub(&self) -> MutexGuard<'_, Scrub> {
@@ -141,11 +162,19 @@ impl Caller {
         if scrub.is_empty() { text } else { scrub.text(&text) }
     }
 
+    /// Puts a hop on record before it leaves.
+    fn record_first(&self, target: &str, rule: &str) -> Result<(), Failure> {
+        match &self.recorder {
+            Some(recorder) => recorder.record_first("http", target, rule).map_err(Failure::Unrecorded),
+            // Nothing is granted, and the judgement has let nothing through to here.
+            None => Err(Failure::Unrecorded("http: nothing is granted".into())),
+        }
+    }
+
+    /// Puts a refusal on the call's trail. What left is on record already, and how the server answered is no decision.
     fn note(&self, outcome: &Result<Answer, Failure>, shown: &str) {
-        match outcome {
-            Ok(answer) => decided(&self.env, "http", shown, Ok(&format!("status {}", answer.status))),
-            Err(Failure::Refused(refusal)) => decided(&self.env, "http", shown, Err(&refusal.to_string())),
-            Err(failure) => decided(&self.env, "http", shown, Ok(&self.scrubbed(failure.to_string()))),
+        if let Err(Failure::Refused(refusal)) = outcome {
+            self.trail.refused("http", "", &crate::plain::one_line(shown, 200), &refusal.to_string());
         }
     }
 }

@@ -4,7 +4,7 @@ use super::show::{note_line, print_line};
 use super::wishes::PromptArgs;
 use super::{Exit, usage};
 use crate::context::{AgentKind, CallContext};
-use crate::epoch::{Epoch, Prefix};
+use crate::epoch::{self, Prefix};
 use crate::host::Host;
 use crate::plain;
 use crate::prompt::marks::{self, marks};
@@ -84,7 +84,9 @@ struct Shown {
 }
 
 fn of_new(host: &Host, args: &PromptArgs) -> Result<Shown> {
-    let setup = host.setup(args.wishes(true)?)?;
+    let (choice, _) = host.choice();
+    let model = choice.name.unwrap_or_default();
+    let setup = host.setup(&model, args.wishes(true)?)?;
     let context = CallContext {
         session: String::new(),
         call: String::new(),
@@ -94,18 +96,10 @@ fn of_new(host: &Host, args: &PromptArgs) -> Result<Shown> {
         workspace: host.options.workspace.clone(),
     };
     let uses = host.store.tool_uses()?;
-    let (prefix, _) = Prefix::render(&setup, &host.registry.snapshot(), &uses, &context, Vec::new());
-    let (choice, _) = host.choice();
-    Ok(Shown {
-        session: None,
-        epoch: None,
-        prefix,
-        model: choice.name.unwrap_or_default(),
-        messages: 1,
-        before: 0,
-        requests: Vec::new(),
-        price: None,
-    })
+    let shelf = &host.registry.services().shelf;
+    let memory = epoch::memory_segment(&setup, &*shelf.list()?, shelf.folder(), "");
+    let (prefix, _) = Prefix::render(&setup, &host.registry.snapshot(), &uses, &context, vec![memory]);
+    Ok(Shown { session: None, epoch: None, prefix, model, messages: 1, before: 0, requests: Vec::new(), price: None })
 }
 
 fn of_session(host: &Host, id: &str) -> Result<Shown> {
@@ -120,7 +114,8 @@ fn of_session(host: &Host, id: &str) -> Result<Shown> {
     Ok(Shown {
         epoch: Some((record.number, record.reason, record.created)),
         prefix,
-        messages: session.messages as usize,
+        // What was compacted away is on record and in no request any more.
+        messages: (session.messages - last.map_or(0, |last| last.first)) as usize,
         before: last.map_or(0, |last| last.messages as usize),
         price: host.config.prices.get(&session.model).copied(),
         model: session.model,
@@ -135,7 +130,7 @@ impl Shown {
     }
 
     fn marks(&self) -> Vec<crate::request::Breakpoint> {
-        let (tools, system) = Epoch::sizes(&self.prefix);
+        let (tools, system) = self.prefix.sizes(Tokenizer::of(&self.model));
         let ahead = usize::from(self.prefix.front.is_some());
         let parts = marks::Parts {
             tools,
@@ -166,7 +161,7 @@ impl Shown {
                 json!({ "number": number, "reason": reason, "created": created })
             }),
             "tools": self.prefix.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
-            "tool_tokens": Epoch::sizes(&self.prefix).0,
+            "tool_tokens": self.prefix.sizes(Tokenizer::of(&self.model)).0,
             "deferred_tools": self.prefix.deferred,
             "segments": self.prefix.prompt.segments.iter().map(segment).collect::<Vec<_>>(),
             "turn_segments": self.prefix.prompt.turn.iter().map(segment).collect::<Vec<_>>(),
@@ -217,7 +212,7 @@ impl Shown {
         for line in &self.prefix.left_out {
             print_line(&format!("       {}", plain::one_line(line, usize::MAX)));
         }
-        let (tools, _) = Epoch::sizes(&self.prefix);
+        let (tools, _) = self.prefix.sizes(Tokenizer::of(&self.model));
         print_line(&format!("\n{} tools, {tools} tokens", self.prefix.tools.len()));
         if !self.prefix.deferred.is_empty() {
             print_line(&format!("found by tool_search: {}", self.prefix.deferred.join(", ")));

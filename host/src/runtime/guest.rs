@@ -180,7 +180,7 @@ impl GuestState {
         Ok(Self {
             wasi: builder.build(),
             http: WasiHttpCtx::new(),
-            http_door: Hooks(Caller::new(env.clone(), services.web.clone(), limits)),
+            http_door: Hooks(Caller::new(&env, &services, &context, &trail, limits)),
             table,
             limiter: Limiter::new(limits, trail.clone()),
             stderr,

@@ -2,11 +2,10 @@
 
 use super::Session;
 use crate::epoch::{self, Epoch, Prefix};
-use crate::memory::{self, Listing, Seen};
+use crate::memory::{Listing, Seen};
 use crate::prompt::marks::{self, marks};
 use crate::prompt::render::{self, Place};
-use crate::prompt::segments::{order, own};
-use crate::prompt::{Segment, Stability, reminder};
+use crate::prompt::{Segment, reminder};
 use crate::request::{Request, ToolChoice};
 use crate::store::{RequestRecord, StoreError};
 use crate::transcript::{Message, Origin, Reply};
@@ -34,7 +33,7 @@ impl Session {
             let context = self.context(0);
             let inputs = epoch::inputs(&self.setup, self.model.name(), &context);
             let warm = match self.next_epoch {
-                "resume" => Epoch::warm(&self.store, &self.id, &inputs, self.setup.cache_life)?,
+                "resume" => Epoch::warm(&self.store, &self.id, &inputs, &self.setup)?,
                 _ => None,
             };
             let listing = self.listing();
@@ -55,7 +54,7 @@ impl Session {
                         contributed.push(self.memory_segment(listing));
                     }
                     let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, contributed);
-                    Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered)?
+                    Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered, self.setup.tokenizer)?
                 }
             };
             self.epoch = Some(epoch);
@@ -77,13 +76,11 @@ impl Session {
         }
     }
 
-    /// Memories that bear on the user's latest question (SPEC 3.1).
+    /// Memories that bear on the user's latest question.
     fn memory_segment(&self, listing: &Listing) -> Segment {
         let asked = self.messages.iter().rev().find(|message| message.origin == Origin::User);
         let question = asked.map(|message| message.text()).unwrap_or_default();
-        let text = memory::segment(listing, &question, jiff::Timestamp::now(), self.texts());
-        let source = self.calls.services.shelf.folder().display().to_string();
-        Segment { source, ..own("memory", order::MEMORY, Stability::Session, 4, text) }
+        epoch::memory_segment(&self.setup, listing, self.calls.services.shelf.folder(), &question)
     }
 
     /// Ends the epoch: the cache is lost anyway, so the next request is rendered from what there is then.

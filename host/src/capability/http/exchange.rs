@@ -59,6 +59,7 @@ impl Caller {
             }
             let injecting = hop.at_home && !rule.inject.is_empty();
             let sent = self.dressed(rule, &hop, headers, &request.body).await?;
+            self.record_first(&format!("{} {}", hop.method, hop.target.origin()), &rule.origin.to_string())?;
             let bytes = self.sizes.bounds.headers;
             let begun = connect::exchange(&self.web.tls, &hop.target, &addresses, sent, bytes, request.times).await?;
             let head = &begun.response;

@@ -79,9 +79,9 @@ fn told(caller: &Caller, failure: Failure) -> Error {
     match failure {
         Failure::Refused(Refusal::Denied(_)) => Error::HttpRequestDenied,
         Failure::Refused(Refusal::Address(_)) => Error::DestinationIpProhibited,
-        Failure::Refused(Refusal::Invalid(words) | Refusal::TooLarge(words)) | Failure::Secret(words) => {
-            Error::InternalError(Some(caller.scrubbed(words)))
-        }
+        Failure::Refused(Refusal::Invalid(words) | Refusal::TooLarge(words))
+        | Failure::Secret(words)
+        | Failure::Unrecorded(words) => Error::InternalError(Some(caller.scrubbed(words))),
         Failure::Time(_) => Error::HttpResponseTimeout,
         Failure::Name(_) => Error::DnsError { rcode: None, info_code: None },
         Failure::Connect(_) => Error::ConnectionRefused,

@@ -27,14 +27,19 @@ pub fn run(tree: &Tree, arguments: &[String]) -> Outcome<()> {
     become_program(&mut astrarium)
 }
 
-/// All tests. The closing lines are cargo's own.
-pub fn test(tree: &Tree, arguments: &[String]) -> Outcome<()> {
+/// What [`setup`] makes, and the guests and programs that only tests use.
+pub fn setup_tests(tree: &Tree) -> Outcome<()> {
     let toolchain = setup(tree)?;
     javascript::install(tree)?;
     python::install(tree)?;
     test_guests(tree, &toolchain)?;
     javascript::build(tree)?;
-    python::build(tree)?;
+    python::build(tree)
+}
+
+/// All tests. The closing lines are cargo's own.
+pub fn test(tree: &Tree, arguments: &[String]) -> Outcome<()> {
+    setup_tests(tree)?;
 
     say("testing the guests' own code natively");
     let mut native = shell::cargo(tree);

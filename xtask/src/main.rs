@@ -27,7 +27,7 @@ usage: cargo xtask COMMAND
 
   run [-- ARGS]    set up, build and run astrarium with ARGS; without ARGS it plays the demo
   test [-- ARGS]   set up, build the test guests and run all tests; ARGS go to `cargo test`
-  setup            the WASM target, the guests and target/share, and nothing else
+  setup [--tests]  the WASM target, the guests and target/share, and nothing else; with --tests also what tests need
   check            formatting, clippy, docs, licences
   bench            the benches, in release mode
   ci               check, then test";
@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let rest = commands::without_separator(arguments.collect());
     let outcome = tree::Tree::find().and_then(|tree| match command.as_str() {
         "setup" if rest.is_empty() => commands::setup(&tree).map(|_| ()),
+        "setup" if rest == ["--tests"] => commands::setup_tests(&tree),
         "run" => commands::run(&tree, &rest),
         "test" => commands::test(&tree, &rest),
         "check" if rest.is_empty() => commands::check(&tree),
@@ -47,7 +48,8 @@ fn main() -> ExitCode {
             eprintln!("{USAGE}");
             Ok(())
         }
-        "setup" | "check" | "bench" | "ci" => Err(format!("`{command}` takes no arguments\n{USAGE}")),
+        "setup" => Err(format!("`setup` takes nothing but --tests\n{USAGE}")),
+        "check" | "bench" | "ci" => Err(format!("`{command}` takes no arguments\n{USAGE}")),
         other => Err(format!("there is no command `{other}`\n{USAGE}")),
     });
     match outcome {

@@ -4,6 +4,7 @@
 //! or config, 3 refused by policy, 130 cancelled.
 
 mod audit;
+mod builtins;
 mod chat;
 mod consent;
 mod doctor;
@@ -16,6 +17,7 @@ mod session;
 mod show;
 mod signals;
 mod skill;
+mod slash;
 mod task;
 mod tool;
 mod wishes;

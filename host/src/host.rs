@@ -141,15 +141,27 @@ impl Host {
         let (choice, endpoints) = self.choice();
         match &choice.name {
             Some(name) => {
-                let model =
-                    select::open(name, &endpoints).with_context(|| format!("the model {name}, {}", choice.rule))?;
-                let fallback = self.config.fallback_model.as_deref().map(|name| {
-                    select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config"))
-                });
-                Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config.retry.clone())))
+                let model = select::open(name, &endpoints);
+                self.recovering(model.with_context(|| format!("the model {name}, {}", choice.rule))?)
             }
             None => Ok(Arc::new(Scripted::from_str("no-model", NO_MODEL)?)),
         }
+    }
+
+    /// The model of this name, for a command that asks for it.
+    pub fn model_named(&self, name: &str) -> Result<Arc<dyn Model>> {
+        let (_, endpoints) = self.choice();
+        self.recovering(select::open(name, &endpoints)?)
+    }
+
+    /// The model with the config's retries and fallback.
+    fn recovering(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>> {
+        let (_, endpoints) = self.choice();
+        let fallback =
+            self.config.fallback_model.as_deref().map(|name| {
+                select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config"))
+            });
+        Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config.retry.clone())))
     }
 
     /// The demo's script.

@@ -16,6 +16,7 @@ pub mod transcript;
 // Judgement.
 pub mod arguments;
 pub mod catalogue;
+pub mod command;
 pub mod compact;
 pub mod egress;
 pub mod fold;
@@ -32,6 +33,7 @@ pub mod tokens;
 pub mod yaml;
 // Doors.
 pub mod capability;
+pub mod commands;
 pub mod model;
 pub mod persona;
 pub mod plugin;

@@ -17,6 +17,7 @@ use crate::transcript::{CallStatus, Part};
 use record::Note;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -84,6 +85,17 @@ pub struct Calls {
     pub services: Services,
     /// Who can be asked, and what was allowed for the session.
     pub consent: Arc<Consent>,
+    /// The only tools that may be called now; none means all.
+    pub only: Option<Narrowed>,
+}
+
+/// Tools that whoever works now is confined to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowed {
+    /// Whose `allowed-tools` it is, as the model should read it.
+    pub by: String,
+    /// Their names.
+    pub tools: BTreeSet<String>,
 }
 
 /// The call that is meant: `call_tool` is an address and no tool, so hooks, rules, schema and record see what it names
@@ -110,7 +122,7 @@ impl Calls {
         desk.registry = Some(registry.clone());
         let services = Services { desk: Arc::new(desk), ..registry.services().clone() };
         let hooks = Arc::new(Hooks::new(registry.clone(), services.clone()));
-        Self { registry, hooks, services, consent: Arc::default() }
+        Self { registry, hooks, services, consent: Arc::default(), only: None }
     }
 
     /// Resolves, checks and judges a call. The snapshot is captured here: a swap later does not touch this call.
@@ -129,6 +141,11 @@ impl Calls {
         let Some((plugin, tool)) = snapshot.tool(asked.tool) else {
             return Err(failed(&unknown(&snapshot, asked.tool), None));
         };
+        if let Some(Narrowed { by, tools }) = self.only.as_ref().filter(|only| !only.tools.contains(asked.tool)) {
+            let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+            let reason = format!("{} is not among the allowed-tools of {by}: {}", asked.tool, tools.join(", "));
+            return Err(refused(&reason, Some(plugin)));
+        }
         let (loaded, env) = usable(plugin).map_err(|reason| refused(&reason, Some(plugin)))?;
         if let Some(raw) = asked.malformed {
             let shown: String = raw.chars().take(200).collect();

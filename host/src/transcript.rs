@@ -274,6 +274,12 @@ impl Message {
     }
 }
 
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Self::user(text)
+    }
+}
+
 impl Usage {
     /// The sum of two answers.
     pub fn plus(self, other: Usage) -> Usage {

@@ -75,7 +75,7 @@ impl From<Failure> for Halt {
 }
 
 /// Answers `question` in `session`.
-pub async fn run(session: &mut Session, question: &str, run: &Run<'_>) -> Outcome {
+pub async fn run(session: &mut Session, question: impl Into<Message>, run: &Run<'_>) -> Outcome {
     let mut tally = Tally::default();
     let hooks = session.hooks.clone();
     (run.sink)(Event::Started {
@@ -83,7 +83,7 @@ pub async fn run(session: &mut Session, question: &str, run: &Run<'_>) -> Outcom
         resumed: session.resumed,
         model: session.model.name().into(),
     });
-    let ended = steps(session, question, run, &mut tally).await;
+    let ended = steps(session, question.into(), run, &mut tally).await;
     let (reason, answer, error) = match ended {
         Ok((reason, answer)) => (reason, answer, None),
         Err(Halt::Cancelled) => (EndReason::Cancelled, String::new(), None),
@@ -108,7 +108,7 @@ pub async fn run(session: &mut Session, question: &str, run: &Run<'_>) -> Outcom
 
 async fn steps(
     session: &mut Session,
-    question: &str,
+    question: Message,
     run: &Run<'_>,
     tally: &mut Tally,
 ) -> Result<(EndReason, String), Halt> {
@@ -207,7 +207,7 @@ fn shortfall(stop: &StopReason) -> Option<&'static str> {
 }
 
 /// Puts the question on record, with what the hooks add and the tasks that wait.
-async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(), Halt> {
+async fn begin(session: &mut Session, question: Message, run: &Run<'_>) -> Result<(), Halt> {
     // An earlier turn of this process may have failed between a call and its result.
     session.mend()?;
     let context = session.context(0);
@@ -220,13 +220,13 @@ async fn begin(session: &mut Session, question: &str, run: &Run<'_>) -> Result<(
         for text in texts {
             session.append(Message::host(prompt::reminder(&text)), None)?;
         }
-        session.append(Message::user(question), None)?;
+        session.append(question, None)?;
         if recovery && open > 0 {
             let block = session.task_recovery()?;
             session.append(Message::host(block), None)?;
         }
     } else {
-        session.append(Message::user(question), None)?;
+        session.append(question, None)?;
     }
     Ok(())
 }

@@ -47,15 +47,7 @@ pub(super) enum PromptCommand {
 pub(super) fn prompt(host: &Host, command: &PromptCommand) -> Result<Exit> {
     match command {
         PromptCommand::Show { session, json, prompt } => {
-            let shown = match session {
-                Some(id) => of_session(host, id)?,
-                None => of_new(host, prompt)?,
-            };
-            if *json {
-                print_line(&serde_json::to_string_pretty(&shown.document())?);
-            } else {
-                shown.print();
-            }
+            show(host, session.as_deref(), prompt, *json)?;
         }
         PromptCommand::Diff { first, second, session, json } => {
             let id = session_id(host, session.as_deref())?;
@@ -68,6 +60,20 @@ pub(super) fn prompt(host: &Host, command: &PromptCommand) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Shows a session's prompt, or what a new one would begin with.
+pub(super) fn show(host: &Host, session: Option<&str>, prompt: &PromptArgs, json: bool) -> Result<()> {
+    let shown = match session {
+        Some(id) => of_session(host, id)?,
+        None => of_new(host, prompt)?,
+    };
+    if json {
+        print_line(&serde_json::to_string_pretty(&shown.document())?);
+    } else {
+        shown.print();
+    }
+    Ok(())
 }
 
 /// What `prompt show` shows.

@@ -1,13 +1,14 @@
 //! `run` and the demo: one prompt, one answer.
 
 use super::show::{Output, Printer, note_line, notice};
+use super::slash::{self, Asked, Prompt};
 use super::wishes::PromptArgs;
 use super::{Exit, consent, signals, usage};
 use crate::event::{EndReason, Outcome};
 use crate::host::{Host, Options, Which};
 use crate::model::Model;
 use crate::session::Session;
-use crate::turn::{self, Run};
+use crate::turn::Run;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::fs;
@@ -73,13 +74,18 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
     if prompt.trim().is_empty() {
         return Err(usage("the prompt is empty; write what the agent should do"));
     }
+    let question = match slash::read(host, &prompt).map_err(usage)? {
+        Prompt::Question(question) => question,
+        Prompt::BuiltIn(built_in, _) => return Err(usage(built_in.outside_chat())),
+    };
     super::plugin::warn(host);
     super::memory::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
     let mut session = host.session_with(args.session.which(&prompt), model, args.session.prompt.wishes(true)?)?;
     let _watching = watch(host, |line| note_line(&notice(&line)));
-    let outcome = answer(host, &mut session, &prompt, args.session.max_steps(host), args.output).await;
+    let asked = question.asked(host, &session);
+    let outcome = answer(host, &mut session, asked, args.session.max_steps(host), args.output).await;
     if outcome.reason == EndReason::Cancelled {
         note_line(&format!("cancelled; what was said of the answer is kept; go on with --session {}", outcome.session));
     }
@@ -90,7 +96,7 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
 pub(super) async fn answer(
     host: &Host,
     session: &mut Session,
-    prompt: &str,
+    asked: Asked,
     max_steps: u32,
     output: Output,
 ) -> Outcome {
@@ -100,7 +106,7 @@ pub(super) async fn answer(
     consent::shows(&printer);
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
-    let outcome = turn::run(session, prompt, &Run { max_steps, sink: &*sink, cancel: &cancel }).await;
+    let outcome = asked.turn(host, session, &Run { max_steps, sink: &*sink, cancel: &cancel }).await;
     drop(running);
     printer.finish(&outcome);
     outcome
@@ -159,7 +165,7 @@ pub(super) async fn demo(host: &Host) -> Result<Exit> {
         "Look through this observing project, mend what is wrong in the reduction notes, and tell me what you did.";
     note_line(&format!("> {prompt}\n"));
     let mut session = host.session(Which::New { title: prompt }, model)?;
-    let outcome = answer(&host, &mut session, prompt, MAX_STEPS, Output::Text).await;
+    let outcome = answer(&host, &mut session, Asked::text(prompt), MAX_STEPS, Output::Text).await;
     note_line(&format!(
         "\n{} tool calls ran in WASM, {} more were refused by a hook in WASM, in {} steps.",
         outcome.tool_calls - outcome.refused_calls,

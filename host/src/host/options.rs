@@ -83,9 +83,19 @@ impl Options {
 
     /// Skill folders, nearer ones over farther ones: shipped, the user's, the workspace's.
     pub(crate) fn skill_roots(&self) -> Vec<skills::Root> {
+        self.near_and_far("skills")
+    }
+
+    /// Folders of prompt commands, likewise.
+    pub(crate) fn command_roots(&self) -> Vec<skills::Root> {
+        self.near_and_far("commands")
+    }
+
+    /// Folders of a kind: what ships, then the user's, then the workspace's.
+    fn near_and_far(&self, kind: &str) -> Vec<skills::Root> {
         let workspace = fs::canonicalize(&self.workspace).unwrap_or_else(|_| self.workspace.clone());
-        let far = [(self.share.join("skills"), Owner::Shipped), (self.home.join("skills"), Owner::User)];
-        let near = [".claude/skills", ".astrarium/skills"].map(|folder| (workspace.join(folder), Owner::Workspace));
+        let far = [(self.share.join(kind), Owner::Shipped), (self.home.join(kind), Owner::User)];
+        let near = [".claude", ".astrarium"].map(|folder| (workspace.join(folder).join(kind), Owner::Workspace));
         let root = |(path, owner)| {
             let within = (owner == Owner::Workspace).then(|| workspace.clone());
             skills::Root { path, owner, within }
@@ -105,7 +115,7 @@ pub(crate) fn make_home(home: &Path) -> Result<()> {
     }
     #[cfg(not(unix))]
     fs::create_dir_all(home).with_context(failed)?;
-    for folder in ["plugins", "skills", "library", "locks"] {
+    for folder in ["plugins", "skills", "commands", "library", "locks"] {
         fs::create_dir_all(home.join(folder)).with_context(failed)?;
     }
     Ok(())

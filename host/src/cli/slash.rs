@@ -1,0 +1,155 @@
+//! What a prompt turns out to be: a question, a command of the program, or a prompt command that becomes a question.
+//!
+//! The same for `chat` and `run`. Names of the program's own commands come first, then those of command files.
+
+use super::builtins::{self, BuiltIn};
+use super::show::{note_line, notice};
+use crate::command::{self, Command, fill, nearest, slash};
+use crate::commands::{self, Commands, Found};
+use crate::event::Outcome;
+use crate::host::Host;
+use crate::model::Model;
+use crate::plain::one_line;
+use crate::session::Session;
+use crate::tool_call::Narrowed;
+use crate::transcript::Message;
+use crate::turn::{self, Run};
+use std::sync::Arc;
+
+/// What a prompt turned out to be.
+pub(super) enum Prompt<'a> {
+    /// Something for the model.
+    Question(Question<'a>),
+    /// A command of the program, and its arguments.
+    BuiltIn(BuiltIn, &'a str),
+}
+
+/// Something for the model, before there is a session.
+pub(super) enum Question<'a> {
+    /// As it is typed.
+    Text(&'a str),
+    /// A command file, and its arguments.
+    Command(Box<Found>, &'a str),
+}
+
+/// A question as the turn takes it.
+pub(super) struct Asked {
+    /// What goes on record.
+    pub message: Message,
+    /// Who answers, where it is not the session's model.
+    pub model: Option<Arc<dyn Model>>,
+    /// Tools that may be called meanwhile, where it is not all of them.
+    pub only: Option<Narrowed>,
+}
+
+impl Asked {
+    /// A plain question.
+    pub(super) fn text(text: &str) -> Self {
+        Self { message: Message::user(text), model: None, only: None }
+    }
+
+    /// Has it answered in `session`, whose model and tools are its own again afterwards.
+    pub(super) async fn turn(self, host: &Host, session: &mut Session, run: &Run<'_>) -> Outcome {
+        let Asked { message, model, only } = self;
+        session.calls.only = only;
+        let Some(model) = model else {
+            let outcome = turn::run(session, message, run).await;
+            session.calls.only = None;
+            return outcome;
+        };
+        let price = host.config.prices.get(model.name()).copied();
+        let before = (std::mem::replace(&mut session.model, model), std::mem::replace(&mut session.price, price));
+        let outcome = turn::run(session, message, run).await;
+        (session.model, session.price) = before;
+        session.calls.only = None;
+        outcome
+    }
+}
+
+impl Question<'_> {
+    /// As the turn takes it.
+    pub(super) fn asked(&self, host: &Host, session: &Session) -> Asked {
+        match self {
+            Question::Text(text) => Asked::text(text),
+            Question::Command(found, arguments) => expand(host, session, found, arguments),
+        }
+    }
+}
+
+/// All command files; what is wrong with some is said.
+pub(super) fn commands(host: &Host) -> Commands {
+    let commands = commands::read(&host.options.command_roots(), &builtins::names());
+    commands.problems.iter().for_each(|line| note_line(&notice(line)));
+    commands
+}
+
+/// Reads a prompt. The error names the command that was probably meant.
+pub(super) fn read<'a>(host: &Host, prompt: &'a str) -> Result<Prompt<'a>, String> {
+    let Some(slash) = slash(prompt) else { return Ok(Prompt::Question(Question::Text(prompt.trim()))) };
+    if let Some(built_in) = BuiltIn::named(slash.name) {
+        return Ok(Prompt::BuiltIn(built_in, slash.arguments));
+    }
+    let mut commands = commands(host);
+    if let Some(found) = commands.found.remove(slash.name) {
+        return Ok(Prompt::Question(Question::Command(Box::new(found), slash.arguments)));
+    }
+    let names = builtins::names().into_iter().chain(commands.found.keys().map(String::as_str));
+    let meant = nearest(slash.name, names).map_or_else(String::new, |name| format!("; did you mean /{name}?"));
+    Err(format!(
+        "there is no command /{}{meant} (/help in a chat lists them; a prompt that begins with a space is sent as it is)",
+        one_line(slash.name, 80)
+    ))
+}
+
+/// The question that a command file makes.
+fn expand(host: &Host, session: &Session, found: &Found, arguments: &str) -> Asked {
+    let Command { name, body, findings, .. } = &found.command;
+    for finding in findings {
+        note_line(&notice(&format!("{}:{}: {}", found.file.display(), finding.line, finding.text)));
+    }
+    Asked {
+        message: command::message(name, arguments, &fill(body, arguments)),
+        model: model(host, session, &found.command),
+        only: only(host, &found.command),
+    }
+}
+
+/// The model that a command asks for. One that does not open is said, and the session's answers.
+fn model(host: &Host, session: &Session, command: &Command) -> Option<Arc<dyn Model>> {
+    let asked = command.model.as_deref()?;
+    // A bare name is one of the wire that the session speaks.
+    let wire = session.model.name().split_once(':').map_or("", |(wire, _)| wire);
+    let name = if asked.contains(':') { asked.to_owned() } else { format!("{wire}:{asked}") };
+    if name == session.model.name() {
+        return None;
+    }
+    match host.model_named(&name) {
+        Ok(model) => {
+            note_line(&format!("{} answers /{}", model.name(), command.name));
+            Some(model)
+        }
+        Err(error) => {
+            let said = format!("/{} asks for the model {asked}, which does not open: {error:#}", command.name);
+            note_line(&notice(&format!("{said}; {} answers", session.model.name())));
+            None
+        }
+    }
+}
+
+/// The tools that a command is confined to. Names that no tool has are said; when none is left, the command is not confined:
+/// it was written for another host.
+fn only(host: &Host, command: &Command) -> Option<Narrowed> {
+    if command.allowed_tools.is_empty() {
+        return None;
+    }
+    let snapshot = host.registry.snapshot();
+    let bare = |name: &String| name.split('(').next().unwrap_or_default().trim().to_owned();
+    let (tools, absent): (Vec<String>, Vec<String>) =
+        command.allowed_tools.iter().map(bare).partition(|name| snapshot.tool(name).is_some());
+    if !absent.is_empty() {
+        let rest = if tools.is_empty() { "; all tools may be called" } else { "" };
+        let said = format!("allowed-tools of /{} names no tool of ours: {}{rest}", command.name, absent.join(", "));
+        note_line(&notice(&said));
+    }
+    (!tools.is_empty()).then(|| Narrowed { by: format!("/{}", command.name), tools: tools.into_iter().collect() })
+}

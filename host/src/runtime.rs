@@ -7,6 +7,7 @@
 mod cache;
 mod call;
 mod captured;
+mod clock;
 pub mod contract;
 mod engine;
 mod fs_gate;
@@ -18,6 +19,7 @@ mod load;
 mod workers;
 
 pub use call::{CallError, CallStats, Guest};
+pub use clock::Clock;
 pub use guest::{ContextDesk, Desk, GuestEnv, GuestState, Preopen, Services};
 pub use invoke::{Answer, CompactFigures, StartAnswer, StepFigures, ToolAnswer};
 pub use load::{Exports, LoadError, Loaded};

@@ -1,6 +1,7 @@
 //! One call into a component: a fresh store and instance, on a thread of its own where it may block, under a clock kept
 //! outside.
 
+use super::clock::Clock;
 use super::guest::Whose;
 use super::{Exports, GuestEnv, GuestState, Loaded, Runtime, Services};
 use crate::audit::Trail;
@@ -9,10 +10,10 @@ use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
@@ -91,7 +92,9 @@ impl Runtime {
             permit = self.running.clone().acquire_owned() => permit,
         };
         let permit = permit.map_err(|_| CallError::Start("the host is shutting down".into()))?;
+        let clock = Clock::new(permit, self.running.clone());
         let whose = Whose {
+            clock: clock.clone(),
             env: env.clone(),
             context: context.clone(),
             services: services.clone(),
@@ -108,9 +111,10 @@ impl Runtime {
             && self.running_calls() <= 1
             && let Some(answer) = in_instance.as_mut().now_or_never()
         {
+            clock.end();
             return answer.unwrap_or_else(|_| Err(host_panicked())).map(with_stats);
         }
-        let answer = self.on_a_thread(in_instance, permit, time, cancel).await;
+        let answer = self.on_a_thread(in_instance, clock, time, cancel).await;
         answer.map(with_stats)
     }
 
@@ -118,13 +122,11 @@ impl Runtime {
     async fn on_a_thread<R: Send + 'static>(
         &self,
         guest: impl Future<Output = std::thread::Result<Result<R, CallError>>> + Send + Unpin + 'static,
-        permit: OwnedSemaphorePermit,
+        clock: Arc<Clock>,
         time: Duration,
         cancel: &CancellationToken,
     ) -> Result<R, CallError> {
-        let cancelled = cancel.clone();
-        let forgotten = Arc::new(AtomicBool::new(false));
-        let was_given_up = forgotten.clone();
+        let (cancelled, inside) = (cancel.clone(), clock.clone());
         let (answered, answer) = oneshot::channel();
         let handle = Handle::current();
         let started_thread = self.workers.run(move || {
@@ -132,24 +134,18 @@ impl Runtime {
                 tokio::select! {
                     biased;
                     () = cancelled.cancelled() => Err(CallError::Cancelled),
-                    answer = tokio::time::timeout(time, guest) => match answer {
-                        Ok(answer) => answer.unwrap_or_else(|_| Err(host_panicked())),
-                        Err(_) => Err(CallError::Timeout(time.as_millis() as u64)),
-                    }
+                    answer = guest => answer.unwrap_or_else(|_| Err(host_panicked())),
+                    () = inside.run_out(time) => Err(CallError::Timeout(time.as_millis() as u64)),
                 }
             });
-            // A thread that was given up and came back after all has a successor for its permit.
-            match was_given_up.load(Ordering::Relaxed) {
-                true => permit.forget(),
-                false => drop(permit),
-            }
+            inside.end();
             let _ = answered.send(result);
         });
         started_thread.map_err(|error| CallError::Start(format!("no thread to run it on: {error}")))?;
         // The clock outside: a guest inside a blocking system call never yields to the one above.
         let given_up = async {
             tokio::select! {
-                () = tokio::time::sleep(time) => {}
+                () = clock.run_out(time) => {}
                 () = cancel.cancelled() => {}
             }
             tokio::time::sleep(GRACE).await;
@@ -158,9 +154,8 @@ impl Runtime {
             answer = answer => answer.unwrap_or_else(|_| Err(host_panicked())),
             () = given_up => {
                 self.stuck.fetch_add(1, Ordering::Relaxed);
-                // The thread keeps its permit; a new one takes its place.
-                forgotten.store(true, Ordering::Relaxed);
-                self.running.add_permits(1);
+                // Another call may run in its place, and the thread gets no permit again.
+                clock.end();
                 match cancel.is_cancelled() {
                     true => Err(CallError::Cancelled),
                     false => Err(CallError::Stuck(time.as_millis() as u64)),

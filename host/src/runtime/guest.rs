@@ -1,6 +1,7 @@
 //! What a guest's store holds: its WASI context, its limits, and what the host side of the contract needs to know.
 
 use super::captured::Captured;
+use super::clock::Clock;
 use super::limiter::Limiter;
 use super::{contract, fs_gate};
 use crate::audit::Trail;
@@ -133,6 +134,9 @@ pub struct GuestState {
     pub services: Services,
     /// What the call was allowed and refused.
     pub trail: Arc<Trail>,
+    /// Stands still while the guest waits for work that is not its own: an import that does such work runs it in
+    /// [`Clock::outside`].
+    pub clock: Arc<Clock>,
     /// The limits of this call.
     pub limits: Limits,
     /// Log lines and progress updates so far.
@@ -145,12 +149,13 @@ pub(super) struct Whose {
     pub(super) context: CallContext,
     pub(super) services: Services,
     pub(super) trail: Arc<Trail>,
+    pub(super) clock: Arc<Clock>,
     pub(super) read_only: bool,
 }
 
 impl GuestState {
     pub(super) fn new(whose: Whose, limits: &Limits) -> Result<Self, String> {
-        let Whose { env, context, services, trail, read_only } = whose;
+        let Whose { env, context, services, trail, clock, read_only } = whose;
         let keep = limits.captured_bytes as usize;
         let stderr = Captured::new(keep);
         let mut builder = WasiCtxBuilder::new();
@@ -190,6 +195,7 @@ impl GuestState {
             context,
             services,
             trail,
+            clock,
             limits: limits.clone(),
             lines: 0,
         })

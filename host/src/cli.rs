@@ -149,11 +149,10 @@ async fn dispatch(cli: Cli) -> Exit {
     signals::listen();
     let command = cli.command.unwrap_or(Command::Demo);
     let options = options(&cli.global);
-    // No host is needed to switch a plugin, and this must help where none opens.
     if let (Ok(options), Command::Plugin(command)) = (&options, &command)
-        && let Some((name, off)) = command.switch()
+        && let Some(done) = plugin::without_host(options, command)
     {
-        return ended(plugin::switch(options, name, off));
+        return ended(done);
     }
     if let (Ok(options), Command::Skill(command)) = (&options, &command) {
         return ended(skill::skill(options, command));
@@ -186,7 +185,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Demo => run::demo(&host).await,
         Command::Run(args) => run::run(&host, &args).await,
         Command::Chat(args) => chat::chat(&host, &args).await,
-        Command::Plugin(command) => plugin::plugin(&host, &command),
+        Command::Plugin(command) => plugin::plugin(&host, &command).await,
         Command::Tool(command) => tool::tool(&host, &command).await,
         Command::Skill(command) => skill::skill(&host.options, &command),
         Command::Session(command) => session::session(&host, &command),

@@ -1,9 +1,14 @@
-//! The operator's files: `astrarium.yaml`, the shipped policy, and which plugins are switched off.
+//! The operator's files: `astrarium.yaml`, the shipped policy, what the command line granted, and which plugins are switched
+//! off.
 //!
 //! The config is the one in the home folder or the one named by `--config`, never one found in a workspace: a cloned
 //! repository must not grant itself anything. Errors name the file and the place.
 
-use crate::grant::{Capabilities, SecretSource, is_secret_name};
+mod grants;
+
+pub use grants::{Build, Granted, grant, granted, revoke};
+
+use crate::grant::{SecretSource, is_secret_name};
 use crate::limits::Limits;
 use crate::model::recover::Policy;
 use crate::permission::Permissions;
@@ -53,7 +58,7 @@ pub struct Config {
     /// Limits of guests.
     pub limits: Limits,
     /// What plugins may do.
-    #[serde(deserialize_with = "grants")]
+    #[serde(deserialize_with = "grants::rules")]
     pub grants: Vec<GrantRule>,
     /// Where secrets are that grants inject, by name.
     pub secrets: BTreeMap<String, SecretSource>,
@@ -112,7 +117,7 @@ pub struct PluginConfig {
 #[serde(deny_unknown_fields)]
 pub struct Shipped {
     /// What the plugins that ship may do.
-    #[serde(deserialize_with = "grants")]
+    #[serde(deserialize_with = "grants::rules")]
     pub grants: Vec<GrantRule>,
     /// Which calls are asked about where the operator says nothing.
     #[serde(default)]
@@ -125,6 +130,9 @@ pub struct Shipped {
 struct PluginState {
     disabled: BTreeSet<String>,
 }
+
+/// File name of the grants that the command line writes, in the home folder.
+pub const GRANTS: &str = "grants.yaml";
 
 /// File name of the switched-off list in the home folder.
 pub const PLUGIN_STATE: &str = "plugin-state.json";
@@ -139,18 +147,24 @@ impl Config {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let config: Config = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+        let mut config: Config = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+        grants::say_where(&mut config.grants, path);
         if let Some(mistake) = config.limits.mistake() {
-            bail!("{}: limits: {mistake}", path.display());
+            let field = mistake.split(':').next().unwrap_or_default();
+            bail!("{}: {}limits: {mistake}", path.display(), yaml::place(&text, &["limits", field]));
         }
         if let Some(mistake) = config.retry.mistake() {
             bail!("{}: retry: {mistake}", path.display());
         }
         if config.max_steps == Some(0) {
-            bail!("{}: max_steps: must be at least 1", path.display());
+            bail!("{}: {}max_steps: must be at least 1", path.display(), yaml::place(&text, &["max_steps"]));
         }
         if config.max_output_tokens == Some(0) {
-            bail!("{}: max_output_tokens: must be at least 1", path.display());
+            bail!(
+                "{}: {}max_output_tokens: must be at least 1",
+                path.display(),
+                yaml::place(&text, &["max_output_tokens"])
+            );
         }
         for (key, value) in [("context_window", config.context_window), ("prompt: tokens", config.prompt.tokens)] {
             if value.is_some_and(|tokens| tokens < 1_000) {
@@ -208,7 +222,9 @@ impl Config {
 pub fn policy(share: &Path) -> Result<Shipped> {
     let path = share.join("policy.yaml");
     let Some(text) = read(&path, false)? else { return Ok(Shipped::default()) };
-    yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))
+    let mut shipped: Shipped = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+    grants::say_where(&mut shipped.grants, &path);
+    Ok(shipped)
 }
 
 /// Plugins that are switched off.
@@ -227,11 +243,16 @@ pub fn set_disabled(home: &Path, plugin: &str, off: bool) -> Result<()> {
         true => state.disabled.insert(plugin.to_owned()),
         false => state.disabled.remove(plugin),
     };
-    let path = home.join(PLUGIN_STATE);
+    let text = serde_json::to_string_pretty(&state).context("the switches do not become JSON")?;
+    replace(home, PLUGIN_STATE, &format!("{text}\n"))
+}
+
+/// Puts a file of the home in place of the one there, in one step, so that a running host never reads half of it.
+fn replace(home: &Path, name: &str, text: &str) -> Result<()> {
+    let path = home.join(name);
     let failed = || format!("cannot write {}; check that the home folder is writable", path.display());
     let mut file = tempfile::NamedTempFile::new_in(home).with_context(failed)?;
-    serde_json::to_writer_pretty(&mut file, &state).with_context(failed)?;
-    file.write_all(b"\n").with_context(failed)?;
+    file.write_all(text.as_bytes()).with_context(failed)?;
     file.persist(&path).with_context(failed)?;
     Ok(())
 }
@@ -242,43 +263,14 @@ fn read(path: &Path, must_exist: bool) -> Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
         Err(error) => bail!("cannot read {}: {error}", path.display()),
     };
-    if !meta.is_file() || meta.len() > LIMIT {
-        bail!("{} is not a regular file of at most {LIMIT} bytes", path.display());
+    if !meta.is_file() {
+        bail!("{} is not a regular file; write one there, or name another", path.display());
+    }
+    if meta.len() > LIMIT {
+        bail!("{} is larger than {LIMIT} bytes; no config needs that, so look what is in it", path.display());
     }
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {} as UTF-8 text", path.display()))?;
     Ok(Some(text))
-}
-
-/// A grant is `plugin`, perhaps `digest`, and capabilities. Taken apart here, since serde's flatten would let unknown
-/// keys through, and a misspelt capability must be an error.
-fn grants<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<GrantRule>, D::Error> {
-    let entries = Option::<Vec<Map<String, Value>>>::deserialize(deserializer)?.unwrap_or_default();
-    entries.into_iter().map(|entry| grant(entry).map_err(serde::de::Error::custom)).collect()
-}
-
-fn grant(mut entry: Map<String, Value>) -> Result<GrantRule, String> {
-    let Some(Value::String(plugin)) = entry.shift_remove("plugin") else {
-        return Err("grants: an entry names no plugin; begin it with plugin: NAME".into());
-    };
-    let digest = match entry.shift_remove("digest") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => {
-            let hex = text.strip_prefix("sha256:").unwrap_or(&text).to_ascii_lowercase();
-            if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err(format!("grants: {plugin}: digest: {text:?} is no sha256:… of 64 hex digits"));
-            }
-            Some(hex)
-        }
-        Some(other) => return Err(format!("grants: {plugin}: digest: {other} is no text")),
-    };
-    let gate = match entry.shift_remove("gate") {
-        None => false,
-        Some(Value::Bool(gate)) => gate,
-        Some(other) => return Err(format!("grants: {plugin}: gate: {other} is neither true nor false")),
-    };
-    let capabilities: Capabilities =
-        serde_json::from_value(Value::Object(entry)).map_err(|error| format!("grants: {plugin}: {error}"))?;
-    Ok(GrantRule { plugin, digest, gate, capabilities })
 }
 
 #[cfg(test)]
@@ -316,7 +308,9 @@ mod tests {
     fn a_zero_limit_is_refused() {
         check(
             "limits: { tool_ms: 0 }\n",
-            expect!["…/astrarium.yaml: limits: tool_ms: must be from 1 to 86400000; leave it out for the default"],
+            expect![
+                "…/astrarium.yaml: line 1, column 20: limits: tool_ms: must be from 1 to 86400000; leave it out for the default"
+            ],
         );
     }
 

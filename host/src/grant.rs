@@ -4,7 +4,9 @@
 //! that [`Capabilities::meet`] leaves. Deny by default: an empty set allows nothing.
 
 mod http;
+mod less;
 mod origin;
+mod pick;
 mod secret;
 
 pub use self::http::{HOST_HEADERS, HttpRule};
@@ -67,7 +69,7 @@ pub struct FsRule {
 
 /// A folder by its role, or by its absolute path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "PathBuf", into = "PathBuf")]
+#[serde(try_from = "PathBuf", into = "PathBuf")]
 pub enum Root {
     /// The folder the agent works in; guests see it as `/workspace`.
     Workspace,
@@ -98,12 +100,15 @@ pub struct ProcessRule {
     pub arguments: Vec<String>,
 }
 
-impl From<PathBuf> for Root {
-    fn from(path: PathBuf) -> Self {
+impl TryFrom<PathBuf> for Root {
+    type Error = String;
+
+    fn try_from(path: PathBuf) -> Result<Self, String> {
         match path.to_str() {
-            Some("workspace") => Root::Workspace,
-            Some("library") => Root::Library,
-            _ => Root::Folder(path),
+            Some("workspace") => Ok(Root::Workspace),
+            Some("library") => Ok(Root::Library),
+            _ if path.is_absolute() => Ok(Root::Folder(path)),
+            _ => Err(format!("{} is neither workspace, library nor an absolute folder", path.display())),
         }
     }
 }

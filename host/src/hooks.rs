@@ -5,15 +5,18 @@
 //! Each function is called exactly once for its event, by `turn` or `tool_call`, and from nowhere else. Every answer goes on
 //! the audit: those about a call with the call, by `tool_call`; those of observers here, when all of an event have answered.
 
+mod probe;
 mod witness;
 
 use crate::audit::{self, Entry, Kind, Trail};
 use crate::context::CallContext;
 use crate::event::EndReason;
 use crate::fold::{Judgement, Verdict};
+use crate::plain;
 use crate::plugin::{Plugin, Registry, Snapshot};
 use crate::runtime::{Answer, CallError, CompactFigures, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
 use crate::transcript::Part;
+pub use probe::Probed;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,7 +101,7 @@ impl Hooks {
             let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().session_start(guest, resumed, model, open_tasks);
             if let Some(answer) = self.observe(witness, plugin, answer, &mut entries).await {
-                texts.extend(answer.context.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
+                texts.extend(answer.context.filter(|text| !text.trim().is_empty()).map(|text| context_text(&text)));
                 recovery &= answer.task_recovery;
             }
         }
@@ -120,7 +123,8 @@ impl Hooks {
             verdict.block = Some((
                 gate.clone(),
                 bounded(&format!(
-                    "the gate {gate} cannot judge calls, so all are refused until an operator mends or disables it: {reason}"
+                    "it cannot judge calls, and all are refused until an operator mends or disables it; do not retry: \
+                     {reason}"
                 )),
             ));
             let digest = snapshot.plugin(gate).map(|plugin| plugin.digest()).unwrap_or_default();
@@ -147,6 +151,7 @@ impl Hooks {
                     goes_on
                 }
                 failed => {
+                    let told = plainly(&failed);
                     let reason = failure(failed);
                     entries.extend(witness.tells("failed", &reason));
                     tracing::info!(
@@ -154,10 +159,9 @@ impl Hooks {
                         hook = "pre-tool-use",
                         "the gate failed, the call is refused: {reason}"
                     );
-                    verdict.block = Some((
-                        plugin.name.clone(),
-                        format!("the gate {} failed, so the call is refused: {reason}", plugin.name),
-                    ));
+                    let told =
+                        format!("it cannot judge calls ({told}); do not retry, an operator has to mend or disable it");
+                    verdict.block = Some((plugin.name.clone(), told));
                     false
                 }
             };
@@ -166,7 +170,7 @@ impl Hooks {
             }
         }
         for text in &mut verdict.contexts {
-            *text = cut(text, CONTEXT);
+            *text = context_text(text);
         }
         if let Some((_, reason)) = &mut verdict.block {
             *reason = bounded(reason);
@@ -195,11 +199,13 @@ impl Hooks {
                     result = other;
                 }
                 failed => {
+                    let told = plainly(&failed);
                     let reason = failure(failed);
                     entries.extend(witness.tells("failed", &reason));
                     tracing::info!(plugin = plugin.name, hook = "post-tool-use", "the result is withheld: {reason}");
                     let text = bounded(&format!(
-                        "the call ran, but its result is withheld, since the hook {} failed: {reason}",
+                        "the call ran, but its result is withheld: {} cannot look at it ({told}); do not retry, an \
+                         operator has to mend or disable it",
                         plugin.name
                     ));
                     return (ToolAnswer { parts: vec![Part::Text { text }], is_error: true }, entries);
@@ -240,7 +246,7 @@ impl Hooks {
             let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().pre_compact(guest, messages, tokens, trigger);
             let text = self.observe(witness, plugin, answer, &mut entries).await.flatten();
-            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
+            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| context_text(&text)));
         }
         self.put(entries);
         texts
@@ -340,6 +346,18 @@ impl Hooks {
     }
 }
 
+/// Why a hook did not answer, as the model is told: the rest is for the audit and the log.
+fn plainly<T>(answer: &Answer<T>) -> String {
+    match answer {
+        Ok((Err(reason), _)) => reason.clone(),
+        Err(CallError::Timeout(_) | CallError::Stuck(_)) => "it took too long".into(),
+        Err(CallError::Cancelled) => "the user cancelled".into(),
+        Err(CallError::Trap(_)) => "it crashed".into(),
+        Err(CallError::Start(_)) => "it does not start".into(),
+        Ok((Ok(_), _)) => String::new(),
+    }
+}
+
 fn failure<T>(answer: Answer<T>) -> String {
     match answer {
         Ok((Err(reason), _)) => bounded(&reason),
@@ -348,9 +366,14 @@ fn failure<T>(answer: Answer<T>) -> String {
     }
 }
 
-/// A reason as the model may see it.
+/// A reason as the model may see it: one line, short and plain.
 pub(crate) fn bounded(reason: &str) -> String {
-    cut(reason, REASON)
+    plain::one_line(&cut(reason, REASON), usize::MAX)
+}
+
+/// A text of a hook as it may stand in the conversation.
+fn context_text(text: &str) -> String {
+    plain::lines(&cut(text, CONTEXT))
 }
 
 fn cut(text: &str, characters: usize) -> String {

@@ -106,20 +106,27 @@ impl Host {
     /// Watches plugin folders and the operator's files until the guard is dropped.
     pub fn watch(&self, told: impl Fn(String) + Send + Sync + 'static) -> Result<crate::plugin::WatchGuard> {
         let options = self.options.clone();
-        let files =
-            vec![options.config_path(), options.home.join(config::PLUGIN_STATE), options.share.join("policy.yaml")];
+        let files = vec![
+            options.config_path(),
+            options.home.join(config::PLUGIN_STATE),
+            options.home.join(config::GRANTS),
+            options.share.join("policy.yaml"),
+        ];
         let before = move |registry: &Registry| {
             // The last good config stays in force when the new one does not read.
             let read = Config::load(&options.config_path(), options.config.is_some())
                 .and_then(|config| settings(&options, &config));
             match read {
-                Ok(settings) => registry.set_settings(settings),
+                Ok(settings) => {
+                    registry.set_settings(settings);
+                    None
+                }
                 Err(error) => {
-                    tracing::error!("the config before stays in force: {error:#}");
                     // What is switched off lies in a file of its own, and switching off must always work.
                     if let Ok(disabled) = config::disabled(&options.home) {
                         registry.set_settings(Settings { disabled, ..registry.settings() });
                     }
+                    Some(format!("{error:#}; what was decided before stays in force"))
                 }
             }
         };
@@ -288,13 +295,16 @@ impl Host {
 }
 
 /// What the operator's files say, for the registry.
-fn settings(options: &Options, config: &Config) -> Result<Settings> {
+pub(crate) fn settings(options: &Options, config: &Config) -> Result<Settings> {
     let config::Shipped { mut grants, permissions: shipped } = config::policy(&options.share)?;
     grants.extend(config.grants.iter().cloned());
+    let config::Granted { grants: by_command, revokes: revoked } = config::granted(&options.home)?;
+    grants.extend(by_command);
     let configs = config.plugins.iter().map(|(name, plugin)| (name.clone(), plugin.config.clone()));
     Ok(Settings {
         roots: options.roots(),
         grants,
+        revoked,
         configs: configs.collect(),
         secrets: config.secrets.clone(),
         permissions: Rules {

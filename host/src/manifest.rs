@@ -1,5 +1,6 @@
 //! `plugin.yaml`: what a plugin says of itself and asks for. A pure reader; the folder is read by the plugin room.
 
+use crate::digest::sha256;
 use crate::grant::Capabilities;
 use crate::yaml;
 use serde::Deserialize;
@@ -34,6 +35,10 @@ pub struct Manifest {
     /// Defaults behind the `config` import.
     #[serde(default)]
     pub config: Map<String, Value>,
+    /// SHA-256 of its text, lower-case hex: a grant for one build is for the build's own manifest too, whose defaults and
+    /// order are part of what it does.
+    #[serde(skip)]
+    pub digest: String,
 }
 
 fn default_order() -> i32 {
@@ -43,7 +48,8 @@ fn default_order() -> i32 {
 impl Manifest {
     /// Reads a manifest. The error is one line: what is wrong, where in the text, and what to do.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let manifest: Manifest = yaml::from_str(text)?;
+        let mut manifest: Manifest = yaml::from_str(text)?;
+        manifest.digest = sha256(text.as_bytes());
         if !is_plugin_name(&manifest.name) {
             return Err(format!(
                 "name: {:?} is no plugin name; use a to z, 0 to 9 and -, beginning with a letter",

@@ -262,8 +262,16 @@ fn unknown(snapshot: &Snapshot, name: &str) -> String {
         .tools()
         .map(|(_, tool)| tool.name.as_str())
         .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
+    // One that is switched off from the start is not loaded, so its tools are not known.
+    let off = snapshot.plugins.iter().filter(|plugin| plugin.state == State::Disabled && plugin.code.is_none());
+    let off: Vec<&str> = off.map(|plugin| plugin.name.as_str()).collect();
+    let off = match off.is_empty() {
+        true => String::new(),
+        false => format!("; the operator has disabled {}, so do not retry if it was theirs", off.join(", ")),
+    };
     match nearest {
-        Some(nearest) => format!("there is no tool {shown:?}; the nearest is {nearest}"),
+        Some(nearest) => format!("there is no tool {shown:?}; the nearest is {nearest}{off}"),
+        None if !off.is_empty() => format!("there is no tool {shown:?}{off}"),
         None => format!("there is no tool {shown:?}; no plugin with tools is loaded, see `astrarium plugin list`"),
     }
 }

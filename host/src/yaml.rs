@@ -3,7 +3,10 @@
 
 pub mod tree;
 
-use serde::de::DeserializeOwned;
+pub use serde_saphyr::Spanned;
+
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
 
 /// Reads a value. The error says what is wrong and where.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -46,6 +49,48 @@ pub fn frontmatter(text: &str) -> Result<Split<'_>, String> {
     ))
 }
 
+/// Where the value at `path` stands, as the beginning of an error: `line 3, column 5: `. Empty where it is not found.
+pub fn place(text: &str, path: &[&str]) -> String {
+    let found = serde_saphyr::with_deserializer_from_str(text, |deserializer| Walk(path).deserialize(deserializer));
+    found.ok().flatten().map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default()
+}
+
+/// Goes down a path of keys, and answers with the place of what it leads to.
+struct Walk<'a>(&'a [&'a str]);
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = Option<(u64, u64)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        use serde::Deserialize as _;
+        if self.0.is_empty() {
+            let value = Spanned::<IgnoredAny>::deserialize(deserializer)?;
+            return Ok(Some((value.referenced.line(), value.referenced.column())));
+        }
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = Option<(u64, u64)>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if self.0.first() == Some(&key.as_str()) {
+                found = map.next_value_seed(Walk(&self.0[1..]))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
 /// The parser's words for people: its advice is for programmers who call it, its types are Rust's.
 fn plain(line: &str) -> String {
     line.replace(", set DuplicateKeyPolicy in Options if acceptable", "; write it once")
@@ -63,6 +108,15 @@ mod tests {
     fn y_and_no_are_words_and_true_is_not() {
         let value: Value = super::from_str("{ a: y, b: no, c: on, d: true }").unwrap();
         assert_eq!(value, json!({ "a": "y", "b": "no", "c": "on", "d": true }));
+    }
+
+    #[test]
+    fn a_place_is_found_by_its_path() {
+        let text = "model: x\nlimits:\n  tool_ms: 0 # none\n  handles: 3\nlist: [1]\n";
+        assert_eq!(super::place(text, &["limits", "tool_ms"]), "line 3, column 12: ");
+        assert_eq!(super::place(text, &["list"]), "line 5, column 7: ");
+        assert_eq!(super::place(text, &["limits", "absent"]), "");
+        assert_eq!(super::place(text, &["model", "x"]), "");
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn program() -> PathBuf {
     from_setup("ASTRARIUM_BIN")
 }
 
-/// The Python that has the public validator of skills.
+/// A Python; it has the public validator of skills, and can open a terminal.
 pub fn python() -> PathBuf {
     from_setup("ASTRARIUM_PYTHON")
 }
@@ -281,7 +281,8 @@ pub async fn call_unrecorded(
     call_with(&calls, host, tool, input.borrow(), cancel).await
 }
 
-async fn call_with(calls: &Calls, host: &Host, tool: &str, input: &Value, cancel: &CancellationToken) -> Finished {
+/// The same by `calls` that are there already.
+pub async fn call_with(calls: &Calls, host: &Host, tool: &str, input: &Value, cancel: &CancellationToken) -> Finished {
     let context = CallContext {
         session: String::new(),
         call: "c".into(),
@@ -302,4 +303,44 @@ pub fn resident() -> i64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells a process its memory");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the line is there");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<i64>().ok()).expect("it is a number") / 1024
+}
+
+/// Types `typed` into a terminal of the program's own when `cue` is seen there.
+const TERMINAL: &str = "
+import os, pty, sys, json
+cue, typed, arguments = json.loads(sys.argv[1])
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(arguments[0], arguments)
+seen, sent = b'', False
+while True:
+    try:
+        more = os.read(fd, 65536)
+    except OSError:
+        break
+    if not more:
+        break
+    seen += more
+    if not sent and cue.encode() in seen:
+        sent = True
+        os.write(fd, typed.encode())
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+sys.stdout.buffer.write(seen)
+sys.exit(status if status >= 0 else 99)
+";
+
+/// Runs the program at a terminal of its own: the exit status, and all that was shown there.
+pub fn at_a_terminal(place: &Place, arguments: &[&str], cue: &str, typed: &str) -> (i32, String) {
+    let (path, plugins) = (program().display().to_string(), place.plugins().display().to_string());
+    let mut all = vec![path.as_str()];
+    all.extend(arguments);
+    all.extend(["--plugins", &plugins]);
+    let told = serde_json::json!([cue, typed, all]).to_string();
+    // The same surroundings as every other run of the program, with a terminal's name added.
+    let ready = place.command(&[]);
+    let surroundings = ready.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let mut command = Command::new(python());
+    command.args(["-c", TERMINAL, &told]).env_clear().envs(surroundings).env("TERM", "xterm");
+    let output = command.current_dir(place.workspace()).output().expect("python starts");
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -260,7 +260,7 @@ fn the_program_shows_follows_and_verifies() {
     let mut following = place.command(&["audit", "--follow", "--last", "1"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut seen = BufReader::new(following.stdout.take().unwrap()).lines();
     assert!(seen.next().unwrap().unwrap().contains("disable"), "the last row there is");
-    place.run(&["plugin", "enable", "planner"]);
+    place.run(&["plugin", "enable", "planner", "--yes"]);
     assert!(seen.next().unwrap().unwrap().contains("enable"), "the next as it comes");
     following.kill().unwrap();
     following.wait().unwrap();

@@ -58,7 +58,7 @@ fn a_plugin_is_switched_off_and_on() {
     assert_eq!(place.run(&["plugin", "show", "guard", "--json"]).json()["enabled"], false);
     let write = ["tool", "call", "file_write", r#"{"path":".env","content":"x"}"#];
     assert_eq!(place.run(&write).status, 0, "nobody guards any more");
-    assert_eq!(place.run(&["plugin", "enable", "guard"]).status, 0);
+    assert_eq!(place.run(&["plugin", "enable", "guard", "--yes"]).status, 0);
     refused(&place.run(&write), 3, &["guard", ".env"]);
 }
 

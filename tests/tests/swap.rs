@@ -194,13 +194,13 @@ async fn the_guard_that_ships_cannot_be_replaced_by_something_that_does_not_judg
     fs::write(guard.join("plugin.yaml"), "name: guard\nversion: 9.0.0\n").unwrap();
     let host = place.host().await;
     let outputs = turn(&host, ONE_CALL, |_| {}).await.outputs("version");
-    assert!(outputs[0].contains("guard cannot judge calls"), "{outputs:?}");
+    assert!(outputs[0].contains("refused by guard: it cannot judge calls"), "{outputs:?}");
     // Broken from the first start on, so that nobody has ever seen it judge.
     fs::write(guard.join("guard.wasm"), b"\0asm").unwrap();
     put(&place, "a");
     let host = place.host().await;
     let outputs = turn(&host, ONE_CALL, |_| {}).await.outputs("version");
-    assert!(outputs[0].contains("guard cannot judge calls"), "{outputs:?}");
+    assert!(outputs[0].contains("refused by guard: it cannot judge calls"), "{outputs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

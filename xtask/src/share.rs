@@ -96,24 +96,27 @@ fn write_policy(tree: &Tree, sources: &[PathBuf], components: &Path) -> Outcome<
     if !from.is_file() {
         return files::remove(&to);
     }
-    let digest = |name: &str| {
+    let digests = |name: &str| {
         let source = sources.iter().find(|source| source.ends_with(name));
         let source =
             source.ok_or_else(|| format!("{} grants to `{name}`, and no such plugin is built", from.display()))?;
-        Ok(fingerprint::sha256(&files::read(&built_component(source, components))?))
+        let of = |path: &Path| Ok::<_, String>(fingerprint::sha256(&files::read(path)?));
+        Ok((of(&built_component(source, components))?, of(&source.join("plugin.yaml"))?))
     };
-    files::write(&to, with_digests(&files::read_text(&from)?, digest)?.as_bytes())
+    files::write(&to, with_digests(&files::read_text(&from)?, digests)?.as_bytes())
 }
 
-/// Adds `digest: sha256:…` after each `- plugin: NAME`, in line with `plugin`.
-fn with_digests(policy: &str, digest: impl Fn(&str) -> Outcome<String>) -> Outcome<String> {
+/// Adds `digest: sha256:…` of the component and `manifest: sha256:…` after each `- plugin: NAME`, in line with `plugin`.
+fn with_digests(policy: &str, digests: impl Fn(&str) -> Outcome<(String, String)>) -> Outcome<String> {
     let mut text = String::new();
     for line in policy.lines() {
         text.push_str(line);
         text.push('\n');
         let Some(name) = line.trim_start().strip_prefix("- plugin:") else { continue };
         let indent = line.len() - line.trim_start().len() + "- ".len();
-        text.push_str(&format!("{:indent$}digest: sha256:{}\n", "", digest(scalar(name))?));
+        let (component, manifest) = digests(scalar(name))?;
+        text.push_str(&format!("{:indent$}digest: sha256:{component}\n", ""));
+        text.push_str(&format!("{:indent$}manifest: sha256:{manifest}\n", ""));
     }
     Ok(text)
 }
@@ -125,9 +128,11 @@ mod tests {
     #[test]
     fn each_grant_gets_the_digest_of_its_plugin() {
         let policy = "# ours\ngrants:\n  - plugin: files\n    fs: ro\n  - plugin: step-log # counts\n    kv: true\n";
-        let expected = "# ours\ngrants:\n  - plugin: files\n    digest: sha256:aa-files\n    fs: ro\n  \
-                        - plugin: step-log # counts\n    digest: sha256:aa-step-log\n    kv: true\n";
-        assert_eq!(with_digests(policy, |name| Ok(format!("aa-{name}"))).unwrap(), expected);
+        let expected = "# ours\ngrants:\n  - plugin: files\n    digest: sha256:aa-files\n    manifest: sha256:bb-files\n    \
+                        fs: ro\n  - plugin: step-log # counts\n    digest: sha256:aa-step-log\n    \
+                        manifest: sha256:bb-step-log\n    kv: true\n";
+        let digests = |name: &str| Ok((format!("aa-{name}"), format!("bb-{name}")));
+        assert_eq!(with_digests(policy, digests).unwrap(), expected);
         assert!(with_digests(policy, |name| Err(format!("no {name}"))).is_err());
     }
 

@@ -99,7 +99,7 @@ pub(super) async fn run(talk: &mut Talk<'_>, built_in: BuiltIn, arguments: &str)
                 Some(name) => plugin::PluginCommand::Show { name, json },
                 None => plugin::PluginCommand::List { json },
             };
-            plugin::plugin(talk.host, &command).map(|_| ())
+            plugin::read(talk.host, &command).map(|_| ())
         }
         BuiltIn::Skills => {
             let command = match named {

@@ -2,6 +2,8 @@
 
 use super::Exit;
 use super::show::print_line;
+use crate::context::{AgentKind, CallContext};
+use crate::hooks::Hooks;
 use crate::host::Host;
 use crate::plain;
 use crate::plugin::State;
@@ -11,6 +13,7 @@ use clap::Args;
 use serde::Serialize;
 use std::process::Command;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How long a model's server may take to answer before it counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,8 +36,16 @@ struct Check {
 }
 
 pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
-    let checks =
-        [toolchain(), config(host), plugins(host), memory(host), model(host).await, database(host), audit(host)];
+    let checks = [
+        toolchain(),
+        config(host),
+        plugins(host),
+        gates(host).await,
+        memory(host),
+        model(host).await,
+        database(host),
+        audit(host),
+    ];
     report(&checks, args)
 }
 
@@ -129,6 +140,26 @@ fn plugins(host: &Host) -> Check {
     }
     let ok = wrong.is_none() && count(State::Failed) == 0 && !snapshot.plugins.is_empty();
     Check { what: "plugins", ok, optional: false, said }
+}
+
+/// Whether every call would be refused, found out before one is.
+async fn gates(host: &Host) -> Check {
+    let hooks = Hooks::new(host.registry.clone(), host.registry.services().clone());
+    let context = CallContext {
+        session: String::new(),
+        call: "doctor".into(),
+        step: 0,
+        agent: AgentKind::Main,
+        language: "en".into(),
+        workspace: host.options.workspace.clone(),
+    };
+    let probed = hooks.probe(&host.registry.snapshot(), &context, &CancellationToken::new()).await;
+    let broken: Vec<String> = probed.broken.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    let said = match broken.is_empty() {
+        true => format!("{} can judge", probed.asked),
+        false => format!("cannot judge, so calls are refused; mend or disable: {}", broken.join("; ")),
+    };
+    Check { what: "gates", ok: broken.is_empty(), optional: false, said }
 }
 
 fn memory(host: &Host) -> Check {

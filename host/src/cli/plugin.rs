@@ -1,13 +1,16 @@
-//! `plugin`: what runs, what each may touch, and switching one on or off.
+//! `plugin`: what runs, what each may touch, and the operator's decisions on both.
+
+mod grant;
+mod install;
 
 use super::show::{NAME, note_line, notice, print_line};
-use super::{Exit, audit, usage};
-use crate::host::{Host, Options, make_home};
+use super::{Exit, usage};
+use crate::host::{Host, Options};
 use crate::plain::one_line;
 use crate::plugin::{State, Status};
-use crate::{config, manifest};
 use anyhow::Result;
 use clap::Subcommand;
+use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub(super) enum PluginCommand {
@@ -25,30 +28,96 @@ pub(super) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Switches a plugin on; running hosts see it at once
+    /// Shows what a plugin asks for, and switches it on when you say yes; running hosts see it at once
     Enable {
         /// The plugin's name
         name: String,
+        /// Yes, without asking
+        #[arg(long)]
+        yes: bool,
     },
     /// Switches a plugin off; running hosts see it at once
     Disable {
         /// The plugin's name
         name: String,
     },
+    /// Grants what a plugin asks for, in grants.yaml of the home folder; running hosts see it at once
+    Grant {
+        /// The plugin's name
+        name: String,
+        /// What of it: fs, http, process, env, kv, tasks, …, or one of several as in fs:workspace:ro, env:LANG,
+        /// http:https://example.org [default: all of it]
+        capabilities: Vec<String>,
+        /// To this build alone; a later one asks anew
+        #[arg(long)]
+        this_build: bool,
+    },
+    /// Takes back what a plugin was granted, by whomever; running hosts see it at once
+    Revoke {
+        /// The plugin's name
+        name: String,
+        /// What of it, as with `grant`; fs:workspace:rw takes writing back and leaves reading [default: all of it]
+        capabilities: Vec<String>,
+    },
+    /// Checks a plugin, keeps it by its digest and puts it in force; running hosts see it at once
+    Install {
+        /// A plugin's folder, a .wasm, or the http(s) address of a plugin.yaml, of its folder with / at the end, or of a .wasm
+        #[arg(value_name = "PATH|URL")]
+        source: String,
+        /// What the component's SHA-256 must be
+        #[arg(long, value_name = "sha256:…")]
+        digest: Option<String>,
+    },
+    /// Removes an installed plugin; its versions stay
+    Remove {
+        /// The plugin's name
+        name: String,
+    },
+    /// Goes back to the version that was installed before, or to the one named
+    Rollback {
+        /// The plugin's name
+        name: String,
+        /// Its version, or the beginning of its component's digest
+        version: Option<String>,
+    },
+    /// Looks at everything that would be checked, and publishes nothing
+    Check {
+        /// A plugin's folder, or a .wasm
+        path: PathBuf,
+        /// A document on standard output
+        #[arg(long)]
+        json: bool,
+    },
 }
 
-impl PluginCommand {
-    /// Which plugin it switches, and whether off; none where it only looks.
-    pub(super) fn switch(&self) -> Option<(&str, bool)> {
-        match self {
-            PluginCommand::List { .. } | PluginCommand::Show { .. } => None,
-            PluginCommand::Enable { name } => Some((name, false)),
-            PluginCommand::Disable { name } => Some((name, true)),
+/// Commands that need no host, and must help where none opens; none where a host is needed.
+pub(super) fn without_host(options: &Options, command: &PluginCommand) -> Option<Result<Exit>> {
+    Some(match command {
+        PluginCommand::Enable { name, yes } => grant::enable(options, name, *yes),
+        PluginCommand::Disable { name } => grant::disable(options, name),
+        PluginCommand::Grant { name, capabilities, this_build } => {
+            grant::grant(options, name, capabilities, *this_build)
         }
+        PluginCommand::Revoke { name, capabilities } => grant::revoke(options, name, capabilities),
+        PluginCommand::Remove { name } => install::remove(options, name),
+        PluginCommand::Rollback { name, version } => install::rollback(options, name, version.as_deref()),
+        PluginCommand::List { .. }
+        | PluginCommand::Show { .. }
+        | PluginCommand::Install { .. }
+        | PluginCommand::Check { .. } => return None,
+    })
+}
+
+pub(super) async fn plugin(host: &Host, command: &PluginCommand) -> Result<Exit> {
+    match command {
+        PluginCommand::Install { source, digest } => install::install(host, source, digest.as_deref()).await,
+        PluginCommand::Check { path, json } => install::check(host, path, *json).await,
+        other => read(host, other),
     }
 }
 
-pub(super) fn plugin(host: &Host, command: &PluginCommand) -> Result<Exit> {
+/// Commands that show what there is.
+pub(super) fn read(host: &Host, command: &PluginCommand) -> Result<Exit> {
     match command {
         PluginCommand::List { json: true } => print_line(&serde_json::to_string_pretty(&all(host))?),
         PluginCommand::List { json: false } => all(host).iter().for_each(|status| print_line(&line(status))),
@@ -60,8 +129,7 @@ pub(super) fn plugin(host: &Host, command: &PluginCommand) -> Result<Exit> {
                 show(&status);
             }
         }
-        PluginCommand::Enable { name } => return switch(&host.options, name, false),
-        PluginCommand::Disable { name } => return switch(&host.options, name, true),
+        other => return without_host(&host.options, other).unwrap_or(Ok(Exit::Done)),
     }
     Ok(Exit::Done)
 }
@@ -92,22 +160,6 @@ fn find(host: &Host, name: &str) -> Result<Status> {
         .ok_or_else(|| usage(format!("there is no plugin {name:?}; `astrarium plugin list` shows those there are")))
 }
 
-/// Writes the switch without a host: it is what helps where a plugin or the config keeps the host from opening, so it
-/// reads neither, and a plugin that is not there is no mistake.
-pub(super) fn switch(options: &Options, name: &str, off: bool) -> Result<Exit> {
-    if !manifest::is_plugin_name(name) {
-        return Err(usage(format!("{name:?} is no plugin name; use a to z, 0 to 9 and -, beginning with a letter")));
-    }
-    make_home(&options.home)?;
-    config::set_disabled(&options.home, name, off)?;
-    audit::operator(options, audit::command(if off { "disable" } else { "enable" }, name, ""));
-    note_line(&format!("plugin {name} is {}", if off { "disabled" } else { "enabled" }));
-    if !options.roots().iter().any(|root| root.path.join(name).is_dir()) {
-        note_line(&format!("note: no plugin {name} is there now; the switch is kept for when it is"));
-    }
-    Ok(Exit::Done)
-}
-
 fn line(status: &Status) -> String {
     let digest = status.digest.get(..12).unwrap_or("-");
     let what: Vec<&str> = status.tools.iter().chain(&status.hooks).map(String::as_str).collect();
@@ -134,12 +186,25 @@ fn show(status: &Status) {
     if !status.digest.is_empty() {
         print(&format!("digest:   sha256:{}", status.digest));
     }
-    print(&format!("tools:    {}", shown(status.tools.join(", "))));
-    print(&format!("hooks:    {}", shown(status.hooks.join(", "))));
+    if status.loaded {
+        print(&format!("tools:    {}", shown(status.tools.join(", "))));
+        print(&format!("hooks:    {}", shown(status.hooks.join(", "))));
+    } else {
+        let folder = status.folder.display();
+        print(&format!("tools:    not known, as it is not loaded; `astrarium plugin check {folder}` looks"));
+    }
+    if !status.manifest.is_empty() {
+        print(&format!("manifest: sha256:{}", status.manifest));
+    }
+    print(&format!("asks for: {}", shown(status.requested.to_string())));
     print(&format!("granted:  {}", shown(status.granted.to_string())));
+    for source in &status.granted_by {
+        print(&format!("          by {source}"));
+    }
     print(&format!("missing:  {}", shown(status.missing.to_string())));
     if let Some(line) = &status.grant_line {
         print(&format!("to grant: {line}"));
+        print(&format!("      or: {}", status.grant_command.as_deref().unwrap_or_default()));
     }
     if let Some(error) = &status.error {
         print(&format!("error:    {error}"));

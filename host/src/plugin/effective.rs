@@ -2,25 +2,32 @@
 
 use super::load::merge_config;
 use super::registry::{GrantRule, Settings};
-use super::snapshot::Plugin;
+use super::snapshot::{Plugin, Snapshot};
 use crate::grant::{Capabilities, FsMode, Root};
 use crate::manifest::Manifest;
 use crate::runtime::{GuestEnv, Loaded, Preopen};
 use std::path::{Path, PathBuf};
 
-/// Who the plugin runs as, and what it asked for in vain.
-pub(super) fn environment(settings: &Settings, manifest: &Manifest, loaded: &Loaded) -> (GuestEnv, Capabilities) {
-    let name = &manifest.name;
-    let fits =
-        |rule: &&GrantRule| rule.plugin == *name && rule.digest.as_ref().is_none_or(|digest| *digest == loaded.digest);
-    let granted =
-        settings.grants.iter().filter(fits).fold(Capabilities::default(), |all, rule| all.join(&rule.capabilities));
-    let mut effective = manifest.requests.meet(&granted);
+/// What a build of a plugin may do, and what it asked for in vain.
+pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Capabilities, Capabilities) {
+    let all = |rules: &[GrantRule]| {
+        let fitting = rules.iter().filter(|rule| rule.is_for(manifest, digest));
+        fitting.fold(Capabilities::default(), |all, rule| all.join(&rule.capabilities))
+    };
+    let granted = all(&settings.grants);
+    let mut effective = manifest.requests.meet(&granted).less(&all(&settings.revoked));
     effective.fs.retain(|rule| match &rule.path {
         Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
         Root::Workspace | Root::Library => true,
     });
     let missing = manifest.requests.missing(&effective);
+    (effective, missing)
+}
+
+/// Who the plugin runs as, and what it asked for in vain.
+pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str) -> (GuestEnv, Capabilities) {
+    let name = &manifest.name;
+    let (effective, missing) = effective(settings, manifest, digest);
     let preopens = effective.fs.iter().map(|rule| {
         let (host, guest): (PathBuf, String) = match &rule.path {
             Root::Workspace => (settings.workspace.clone(), "/workspace".into()),
@@ -40,7 +47,7 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, loaded: &Loa
     let env = GuestEnv {
         secrets,
         plugin: name.clone(),
-        digest: loaded.digest.clone(),
+        digest: digest.to_owned(),
         kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),
         preopens,
         config: merge_config(&manifest.config, settings.configs.get(name)),
@@ -59,6 +66,30 @@ fn real_folder(settings: &Settings, granted: &Capabilities, asked: &Path, mode: 
     });
     let kept_out = settings.kept_out.iter().any(|place| real.starts_with(place));
     (covered && !kept_out).then_some(real)
+}
+
+/// What is odd about grants, a line each: they name a plugin or a folder that is not there. The others hold all the same.
+pub(super) fn odd_grants(settings: &Settings, snapshot: &Snapshot) -> Vec<String> {
+    let mut lines = Vec::new();
+    for rule in settings.grants.iter().chain(&settings.revoked) {
+        let GrantRule { plugin, source, .. } = rule;
+        if snapshot.plugin(plugin).is_none() {
+            let names = snapshot.plugins.iter().map(|plugin| plugin.name.as_str());
+            let nearest =
+                names.max_by(|a, b| strsim::jaro_winkler(a, plugin).total_cmp(&strsim::jaro_winkler(b, plugin)));
+            let nearest = nearest.map(|name| format!("; the nearest is {name}")).unwrap_or_default();
+            lines.push(format!("{source}: there is no plugin {plugin}, so this does nothing{nearest}"));
+        }
+        for rule in &rule.capabilities.fs {
+            if let Root::Folder(path) = &rule.path
+                && !path.is_dir()
+            {
+                let path = path.display();
+                lines.push(format!("{source}: {plugin}: the folder {path} is not there; make it, or take it out"));
+            }
+        }
+    }
+    lines
 }
 
 /// The capability ratchet: why a version does not take the place of one that runs, if it asks for more than is granted or

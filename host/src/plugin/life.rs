@@ -23,6 +23,7 @@ pub(super) fn news(
         match known.get(&now.plugin) {
             Some((before, life)) => entries.extend(turns(plugin, before, life, now)),
             None if now.outcome == "failed" => entries.push(Entry { what: "refused".into(), ..now }),
+            None if now.outcome == "disabled" => entries.push(Entry { what: "disabled".into(), ..now }),
             None => entries.push(Entry { what: "loaded".into(), ..now }),
         }
     }
@@ -50,7 +51,7 @@ fn standing(plugin: &Plugin) -> Entry {
         version: plugin.manifest.as_ref().map(|manifest| manifest.version.clone()).unwrap_or_default(),
         state: state.into(),
         folder: plugin.folder.to_string_lossy().into_owned(),
-        granted: plugin.code.as_ref().map(|(_, env)| env.effective.to_string()).unwrap_or_default(),
+        granted: plugin.granted.to_string(),
         missing: plugin.missing.to_string(),
     };
     let entry = Entry { kind: Kind::Plugin, life: Some(life), ..Entry::default() };
@@ -96,6 +97,6 @@ fn turns(plugin: &Plugin, before: &Entry, life: &Life, now: Entry) -> Vec<Entry>
     names.into_iter().map(|name| Entry { what: name.to_owned(), ..now.clone() }).collect()
 }
 
-fn lies_in_a_root(settings: &Settings, folder: &str) -> bool {
+pub(super) fn lies_in_a_root(settings: &Settings, folder: &str) -> bool {
     settings.roots.iter().any(|root| Path::new(folder).parent() == Some(&root.path))
 }

@@ -35,6 +35,7 @@ pub(super) async fn load(
         .await
         .map_err(|error| format!("{}: {error}", captured.folder.join(captured.manifest.component()).display()))?;
     let loaded = Arc::new(loaded);
+    tracing::debug!(plugin = captured.manifest.name, step = "linked");
     for (capability, imports) in captured.manifest.requests.needed_imports() {
         if !loaded.imports.iter().any(|name| imports.iter().any(|import| name.starts_with(import))) {
             return Err(format!(
@@ -45,6 +46,7 @@ pub(super) async fn load(
         }
     }
     let tools = list_tools(runtime, services, captured, &loaded).await?;
+    tracing::debug!(plugin = captured.manifest.name, step = "listed");
     Ok((loaded, tools))
 }
 

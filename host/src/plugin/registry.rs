@@ -1,10 +1,11 @@
 //! The registry: scans the plugin folders, loads what is new, keeps what is good, and publishes a snapshot.
 
-use super::effective::{environment, held_back};
+use super::effective::{environment, held_back, odd_grants};
 use super::folder::{self, Captured, Unreadable};
 use super::life;
 use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
+use crate::audit::{Entry, Kind, Life};
 use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
 use crate::permission::Rules;
@@ -28,11 +29,23 @@ pub struct GrantRule {
     pub plugin: String,
     /// SHA-256 that the component must have, or any.
     pub digest: Option<String>,
+    /// SHA-256 that the manifest must have, or any.
+    pub manifest: Option<String>,
     /// Whether calls rely on it as a gate: while it is enabled and cannot judge, every call is refused, also where it has
     /// never been loaded here.
     pub gate: bool,
     /// What is granted.
     pub capabilities: Capabilities,
+    /// Where it is written: a file, and a line where that is known.
+    pub source: String,
+}
+
+impl GrantRule {
+    /// Whether it is for this build of the plugin.
+    pub(super) fn is_for(&self, manifest: &Manifest, digest: &str) -> bool {
+        let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        self.plugin == manifest.name && fits(&self.digest, digest) && fits(&self.manifest, &manifest.digest)
+    }
 }
 
 /// What the operator decided. Set by the host composition; replaced whole when a config changes.
@@ -42,6 +55,8 @@ pub struct Settings {
     pub roots: Vec<PluginRoot>,
     /// Grants, shipped and the operator's.
     pub grants: Vec<GrantRule>,
+    /// What the operator took back, whoever granted it.
+    pub revoked: Vec<GrantRule>,
     /// The operator's values behind each plugin's `config` import.
     pub configs: BTreeMap<String, Map<String, Value>>,
     /// Where the secrets are that grants inject, by name.
@@ -135,7 +150,9 @@ impl Registry {
             Ok(gates) => (gates, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        plugins.extend(vanished_gates(&settings, &old, &plugins, &gates));
+        // What is not known of their folders makes no gate less.
+        let lives = || self.services.store.lives().unwrap_or_default();
+        plugins.extend(vanished_gates(&settings, &old, &plugins, &gates, lives));
         // Who was live before keeps its tool names against a newcomer, what ships against what was added, who may run
         // against who waits; who is switched off keeps them from nobody.
         let was_live = |plugin: &Plugin| old.plugin(&plugin.name).is_some_and(|before| before.state == State::Live);
@@ -143,20 +160,30 @@ impl Registry {
             (plugin.state == State::Disabled, !was_live(plugin), plugin.state == State::Waiting, plugin.root)
         });
         let relied_on = settings.grants.iter().filter(|rule| rule.gate && !settings.disabled.contains(&rule.plugin));
-        let relied_on: BTreeMap<&str, Option<&str>> =
-            relied_on.map(|rule| (rule.plugin.as_str(), rule.digest.as_deref())).collect();
+        let relied_on: BTreeMap<&str, &GrantRule> = relied_on.map(|rule| (rule.plugin.as_str(), rule)).collect();
         let mut new = Snapshot::build(plugins, &gates, &relied_on);
         new.permissions.clone_from(&settings.permissions);
+        new.looked = true;
         // Without the record nobody knows whether a gate is missing.
         new.broken_gates.extend(unknown.map(|error| ("the record of gates".to_owned(), error)));
         self.remember_gates(&new, &gates);
         problems.extend(changes(&old, &new));
+        new.notes = odd_grants(&settings, &new);
+        problems.extend(new.notes.iter().filter(|note| !old.notes.contains(note)).cloned());
+        if old.permissions != new.permissions && old.looked {
+            problems.push("the permission rules are others now".into());
+            let entry = Entry { kind: Kind::Permission, what: "rules".into(), ..Entry::default() };
+            if let Err(error) = self.services.audit.put(vec![entry.came_to("changed", "")]) {
+                problems.push(format!("what changed is not on the audit: {error}"));
+            }
+        }
         // A change takes effect all the same: a plugin that was switched off stays off, and calls that cannot be recorded
         // are refused one by one.
         if let Err(error) = self.services.audit.put_lives(|known| life::news(known, &settings, &old, &new)) {
             problems.push(format!("what changed is not on the audit: {error}"));
         }
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        tracing::debug!(step = "published");
         problems
     }
 
@@ -169,30 +196,35 @@ impl Registry {
         // A version that was held back was loaded then.
         let held = before.and_then(|plugin| plugin.held.as_ref());
         let held = held.filter(|version| version.fingerprint == captured.fingerprint);
-        let code = match same.or(held.map(|version| (version.loaded.clone(), version.tools.clone()))) {
-            Some(code) => Ok(code),
-            None => load(&self.runtime, &self.services, &captured).await.map(|(code, tools)| (code, Arc::new(tools))),
+        let held = held.and_then(|version| Some((version.loaded.clone()?, version.tools.clone())));
+        let code = match same.or(held) {
+            Some(code) => Ok(Some(code)),
+            // Nothing of a plugin that is switched off is compiled or run.
+            None if settings.disabled.contains(&captured.manifest.name) => Ok(None),
+            None => {
+                let loaded = load(&self.runtime, &self.services, &captured).await;
+                loaded.map(|(code, tools)| Some((code, Arc::new(tools))))
+            }
         };
-        let Captured { folder, root, manifest, fingerprint, .. } = captured;
+        let Captured { folder, root, manifest, digest, fingerprint, .. } = captured;
         let failed = |reason: String| {
             let (folder, name) = (folder.clone(), manifest.name.clone());
             keep_or_fail(settings, old, Unreadable { folder, root, name, reason })
         };
         let (loaded, tools) = match code {
-            Ok(code) => code,
+            Ok(code) => code.map_or_else(Default::default, |(loaded, tools)| (Some(loaded), tools)),
             Err(reason) => return failed(reason),
         };
         let refused = before.filter(|before| is_new && before.state == State::Live).and_then(|before| {
-            let (_, missing) = environment(settings, &manifest, &loaded);
-            held_back(before, &manifest, &loaded, &missing)
+            let (_, missing) = environment(settings, &manifest, &digest);
+            held_back(before, &manifest, loaded.as_ref()?, &missing)
         });
-        if let Some(reason) = refused {
-            let before = failed(reason);
-            let version = Version { folder, root, fingerprint, manifest: Arc::new(manifest), loaded, tools };
-            return Plugin { held: Some(Arc::new(version)), ..before };
+        let before = refused.map(failed);
+        let version = Version { folder, root, digest, fingerprint, manifest: Arc::new(manifest), loaded, tools };
+        match before {
+            Some(before) => Plugin { held: Some(Arc::new(version)), ..before },
+            None => published(settings, version, None),
         }
-        let manifest = Arc::new(manifest);
-        published(settings, Version { folder, root, fingerprint, manifest, loaded, tools }, None)
     }
 
     fn remember_gates(&self, snapshot: &Snapshot, known: &[String]) {
@@ -206,20 +238,24 @@ impl Registry {
     }
 }
 
-/// A version that loaded.
+/// A version that loaded, or may.
 pub(super) struct Version {
     pub(super) folder: PathBuf,
     pub(super) root: usize,
-    pub(super) fingerprint: [u8; 32],
+    pub(super) digest: String,
+    pub(super) fingerprint: String,
     pub(super) manifest: Arc<Manifest>,
-    pub(super) loaded: Arc<Loaded>,
+    /// None while it is switched off and has not been loaded yet.
+    pub(super) loaded: Option<Arc<Loaded>>,
     pub(super) tools: Arc<Vec<Tool>>,
 }
 
 /// A version under the grants of now.
 fn published(settings: &Settings, version: Version, error: Option<String>) -> Plugin {
-    let Version { folder, root, fingerprint, manifest, loaded, tools } = version;
-    let (env, missing) = environment(settings, &manifest, &loaded);
+    let Version { folder, root, digest, fingerprint, manifest, loaded, tools } = version;
+    let (env, missing) = environment(settings, &manifest, &digest);
+    let grants = settings.grants.iter().filter(|rule| rule.is_for(&manifest, &digest));
+    let granted_by = grants.filter(|rule| !rule.capabilities.is_empty()).map(|rule| rule.source.clone()).collect();
     let state = match (settings.disabled.contains(&manifest.name), missing.is_empty()) {
         (true, _) => State::Disabled,
         (false, false) => State::Waiting,
@@ -229,12 +265,15 @@ fn published(settings: &Settings, version: Version, error: Option<String>) -> Pl
         name: manifest.name.clone(),
         folder,
         root,
+        digest,
         fingerprint,
         state,
         manifest: Some(manifest),
-        code: Some((loaded, Arc::new(env))),
+        granted: env.effective.clone(),
+        code: loaded.map(|loaded| (loaded, Arc::new(env))),
         tools,
         missing,
+        granted_by,
         error,
         held: None,
     }
@@ -248,51 +287,72 @@ fn keep_or_fail(settings: &Settings, old: &Snapshot, unreadable: Unreadable) -> 
         Some(Version {
             folder: before.folder.clone(),
             root: before.root,
-            fingerprint: before.fingerprint,
+            digest: before.digest.clone(),
+            fingerprint: before.fingerprint.clone(),
             manifest: before.manifest.clone()?,
-            loaded: loaded.clone(),
+            loaded: Some(loaded.clone()),
             tools: before.tools.clone(),
         })
     });
     match before {
         Some(before) => published(settings, before, Some(format!("the version before goes on: {reason}"))),
-        None => Plugin {
-            state: if settings.disabled.contains(&name) { State::Disabled } else { State::Failed },
-            name,
-            folder,
-            root,
-            fingerprint: [0; 32],
-            manifest: None,
-            code: None,
-            tools: Arc::default(),
-            missing: Capabilities::default(),
-            error: Some(reason),
-            held: None,
-        },
+        None => {
+            let state = if settings.disabled.contains(&name) { State::Disabled } else { State::Failed };
+            without_code(name, folder, root, state, reason)
+        }
     }
 }
 
-/// Gates whose folder went away while the host runs: a removed gate does not wave calls through, an operator disables it.
-fn vanished_gates(settings: &Settings, old: &Snapshot, found: &[Plugin], gates: &[String]) -> Vec<Plugin> {
-    let gone = old.plugins.iter().filter(|before| {
-        gates.contains(&before.name)
-            && !settings.disabled.contains(&before.name)
-            && !found.iter().any(|plugin| plugin.name == before.name)
-    });
-    gone.map(|before| Plugin {
-        name: before.name.clone(),
-        folder: before.folder.clone(),
-        root: before.root,
-        fingerprint: [0; 32],
-        state: State::Failed,
+/// A plugin of which there is nothing to run.
+fn without_code(name: String, folder: PathBuf, root: usize, state: State, error: String) -> Plugin {
+    Plugin {
+        name,
+        folder,
+        root,
+        digest: String::new(),
+        fingerprint: String::new(),
+        state,
         manifest: None,
         code: None,
         tools: Arc::default(),
+        granted: Capabilities::default(),
         missing: Capabilities::default(),
-        error: Some("its folder is gone; put it back, or disable the plugin".into()),
+        granted_by: Vec::new(),
+        error: Some(error),
         held: None,
-    })
-    .collect()
+    }
+}
+
+/// Gates whose folder went away, while the host runs or while none did: a removed gate does not wave calls through, an
+/// operator disables it. One that lay in a folder which this host was not asked to load is none of its own. What is not
+/// known to have lain elsewhere is missed.
+fn vanished_gates(
+    settings: &Settings,
+    old: &Snapshot,
+    found: &[Plugin],
+    gates: &[String],
+    lives: impl FnOnce() -> BTreeMap<String, (Entry, Life)>,
+) -> Vec<Plugin> {
+    let is_missing =
+        |name: &&String| !settings.disabled.contains(*name) && !found.iter().any(|plugin| plugin.name == **name);
+    let missing: Vec<&String> = gates.iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let lives = lives();
+    let gone = missing.into_iter().filter_map(|name| {
+        let before = old.plugin(name);
+        let folder = match (before, lives.get(name)) {
+            (Some(before), _) => before.folder.clone(),
+            (None, Some((_, life))) if life::lies_in_a_root(settings, &life.folder) => life.folder.clone().into(),
+            (None, Some(_)) => return None,
+            (None, None) => PathBuf::new(),
+        };
+        let root = before.map_or(usize::MAX, |before| before.root);
+        let error = "its folder is gone; put it back, or disable the plugin";
+        Some(without_code(name.clone(), folder, root, State::Failed, error.into()))
+    });
+    gone.collect()
 }
 
 /// Every plugin folder of every root, later roots over earlier ones, and what could not be read at all. A folder that
@@ -349,7 +409,7 @@ fn changes(old: &Snapshot, new: &Snapshot) -> Vec<String> {
     }
     let newcomers = new.plugins.iter().filter(|plugin| old.plugin(&plugin.name).is_none() && plugin.error.is_none());
     // At the first look everything is new.
-    for plugin in newcomers.filter(|_| !old.plugins.is_empty()) {
+    for plugin in newcomers.filter(|_| old.looked) {
         lines.push(match plugin.state {
             State::Waiting => format!(
                 "plugin {} is new and waits for a grant; under grants: in astrarium.yaml write: {}",

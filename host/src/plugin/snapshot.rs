@@ -1,6 +1,6 @@
 //! The registry at one moment, immutable: which plugins there are, what they answer, and which could not be loaded.
 
-use super::registry::Version;
+use super::registry::{GrantRule, Version};
 use crate::arguments::Schema;
 use crate::catalogue::Entry;
 use crate::grant::Capabilities;
@@ -52,18 +52,24 @@ pub struct Plugin {
     pub folder: PathBuf,
     /// Place of its root among the roots; what ships is 0.
     pub root: usize,
+    /// SHA-256 of the component; empty when there is none.
+    pub digest: String,
     /// Over manifest and component.
-    pub fingerprint: [u8; 32],
+    pub fingerprint: String,
     /// Where it stands.
     pub state: State,
     /// What it says of itself; none when it did not read.
     pub manifest: Option<Arc<Manifest>>,
-    /// The component and who it runs as; none when it could not be loaded.
+    /// The component and who it runs as; none when it could not be loaded, or is switched off and was not.
     pub code: Option<(Arc<Loaded>, Arc<GuestEnv>)>,
     /// Its tools.
     pub tools: Arc<Vec<Tool>>,
-    /// What of that is not granted.
+    /// What it may do.
+    pub granted: Capabilities,
+    /// What it asked for and may not do.
     pub missing: Capabilities,
+    /// Where its grants are written.
+    pub granted_by: Vec<String>,
     /// Why it could not be loaded, or why a newer version of it is held back.
     pub error: Option<String>,
     /// The newer version that is held back, loaded.
@@ -76,8 +82,12 @@ pub struct Snapshot {
     /// In the order of their hooks.
     pub plugins: Vec<Arc<Plugin>>,
     tools: BTreeMap<String, (Arc<Plugin>, usize)>,
+    /// Whether the folders have been looked at: at the first look everything is new.
+    pub(super) looked: bool,
     /// The permission rules in force.
     pub permissions: Rules,
+    /// What is odd about the operator's files, a line each.
+    pub notes: Vec<String>,
     /// Gates that are enabled and cannot judge, with the reason: while there is one, every call is refused.
     pub broken_gates: Vec<(String, String)>,
 }
@@ -91,16 +101,24 @@ pub struct Status {
     pub version: String,
     /// SHA-256 of the component; empty when it could not be loaded.
     pub digest: String,
+    /// SHA-256 of its manifest; empty when it did not read.
+    pub manifest: String,
     /// False when an operator switched it off.
     pub enabled: bool,
     /// Where it stands.
     pub state: State,
+    /// Whether its code is there: what is switched off is not loaded, and its tools and hooks are not known.
+    pub loaded: bool,
     /// Names of its tools.
     pub tools: Vec<String>,
     /// Names of its hooks.
     pub hooks: Vec<String>,
+    /// What it asks for.
+    pub requested: Capabilities,
     /// What it may do.
     pub granted: Capabilities,
+    /// Where that is written.
+    pub granted_by: Vec<String>,
     /// What it asked for and may not do.
     pub missing: Capabilities,
     /// Why it could not be loaded, or why a newer version is held back.
@@ -111,6 +129,8 @@ pub struct Status {
     pub folder: PathBuf,
     /// The line for `grants:` that would grant what is missing.
     pub grant_line: Option<String>,
+    /// The command that would.
+    pub grant_command: Option<String>,
 }
 
 impl Plugin {
@@ -122,7 +142,7 @@ impl Plugin {
 
     /// SHA-256 of the component; empty when there is none.
     pub fn digest(&self) -> &str {
-        self.code.as_ref().map_or("", |(loaded, _)| &loaded.digest)
+        &self.digest
     }
 
     /// Whether it judges or changes calls.
@@ -136,8 +156,8 @@ impl Plugin {
     }
 
     /// Why it is not the gate that calls rely on, if it is not.
-    fn unfit(&self, digest: Option<&str>) -> Option<String> {
-        if digest.is_some_and(|digest| digest != self.digest()) {
+    fn unfit(&self, rule: &GrantRule) -> Option<String> {
+        if !self.manifest.as_ref().is_some_and(|manifest| rule.is_for(manifest, self.digest())) {
             return Some("it is another build than the one that is relied on; give yours a name of its own".into());
         }
         let judges = self.code.as_ref().is_some_and(|(loaded, _)| loaded.exports.pre_tool_use.is_some());
@@ -150,16 +170,21 @@ impl Plugin {
             name: self.name.clone(),
             version: self.manifest.as_ref().map(|manifest| manifest.version.clone()).unwrap_or_default(),
             digest: self.digest().to_owned(),
+            manifest: self.manifest.as_ref().map(|manifest| manifest.digest.clone()).unwrap_or_default(),
             enabled: self.state != State::Disabled,
             state: self.state,
+            loaded: self.code.is_some(),
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
             hooks: self.hooks().into_iter().map(str::to_owned).collect(),
-            granted: self.code.as_ref().map(|(_, env)| env.effective.clone()).unwrap_or_default(),
+            requested: self.manifest.as_ref().map(|manifest| manifest.requests.clone()).unwrap_or_default(),
+            granted: self.granted.clone(),
+            granted_by: self.granted_by.clone(),
             missing: self.missing.clone(),
             error: self.error.clone(),
             description: self.manifest.as_ref().map(|manifest| manifest.description.clone()).unwrap_or_default(),
             folder: self.folder.clone(),
             grant_line: (!self.missing.is_empty()).then(|| self.missing.grant_lines(&self.name)),
+            grant_command: (!self.missing.is_empty()).then(|| format!("astrarium plugin grant {}", self.name)),
         }
     }
 }
@@ -188,7 +213,7 @@ impl Snapshot {
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
     /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
     /// those of enabled gates that calls rely on, each with the digest that it must have, or none where any build will do.
-    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeMap<&str, Option<&str>>) -> Self {
+    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeMap<&str, &GrantRule>) -> Self {
         let mut snapshot = Snapshot::default();
         let mut kept = Vec::new();
         for mut plugin in plugins {
@@ -213,7 +238,7 @@ impl Snapshot {
                 State::Waiting if was_gate => {
                     Some(format!("it waits for a grant: {}", plugin.missing.grant_lines(&plugin.name)))
                 }
-                State::Live => must.and_then(|digest| plugin.unfit(*digest)),
+                State::Live => must.and_then(|rule| plugin.unfit(rule)),
                 _ => None,
             };
             snapshot.broken_gates.extend(broken.map(|reason| (plugin.name.clone(), reason)));

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Watches until the returned guard is dropped. `files` are single files of the operator; `before` runs before each
-/// refresh, to read them again; `told` gets a line for each change.
+/// refresh, to read them again, and answers with what is wrong with them; `told` gets a line for each change and mistake.
 pub fn watch(
     registry: Arc<Registry>,
     files: Vec<PathBuf>,
-    before: impl Fn(&Registry) + Send + Sync + 'static,
+    before: impl Fn(&Registry) -> Option<String> + Send + Sync + 'static,
     told: impl Fn(String) + Send + Sync + 'static,
 ) -> Result<Guard, String> {
     let (sender, mut events) = mpsc::unbounded_channel();
@@ -46,9 +46,13 @@ pub fn watch(
         add(&mut watcher, folder, RecursiveMode::NonRecursive)?;
     }
     let task = tokio::spawn(async move {
+        let mut told_mistake = None;
         while settled::<(), ()>(&mut events).await.is_some() {
-            before(&registry);
-            for line in registry.refresh().await {
+            // A mistake that stays is told once.
+            let mistake = before(&registry);
+            let news = mistake.clone().filter(|_| mistake != told_mistake);
+            told_mistake = mistake;
+            for line in news.into_iter().chain(registry.refresh().await) {
                 told(line);
             }
         }

@@ -133,6 +133,11 @@ impl Store {
         })
     }
 
+    /// The last thing that was recorded of each plugin's life, by its name.
+    pub fn lives(&self) -> Result<BTreeMap<String, (Entry, Life)>, StoreError> {
+        self.read(lives)
+    }
+
     /// Rows in order of their numbers.
     pub fn audit_rows(&self, filter: &AuditFilter) -> Result<Vec<AuditRow>, StoreError> {
         let last = filter.last.map_or(-1, i64::from);
@@ -238,10 +243,21 @@ fn head(db: &Connection) -> rusqlite::Result<(i64, Vec<u8>)> {
 }
 
 /// The last entry of each plugin's life.
+/// From name to name through the index, and of each the last row: a look costs what there are plugins, not what there are rows.
 fn lives(db: &Connection) -> rusqlite::Result<BTreeMap<String, (Entry, Life)>> {
     let mut statement = db.prepare_cached(
-        "select entry from audit where seq in
-             (select max(seq) from audit where entry ->> 'kind' = 'plugin' group by entry ->> 'plugin')",
+        "with recursive names (name) as (
+             select * from (select entry ->> 'plugin' from audit where entry ->> 'kind' = 'plugin'
+                            order by entry ->> 'plugin' limit 1)
+             union all
+             select (select entry ->> 'plugin' from audit
+                     where entry ->> 'kind' = 'plugin' and entry ->> 'plugin' > names.name
+                     order by entry ->> 'plugin' limit 1)
+             from names where names.name is not null
+         )
+         select (select entry from audit where entry ->> 'kind' = 'plugin' and entry ->> 'plugin' = names.name
+                 order by seq desc limit 1)
+         from names where names.name is not null",
     )?;
     let entries = statement.query_map([], |row| row.get::<_, String>(0))?;
     let mut lives = BTreeMap::new();

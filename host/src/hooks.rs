@@ -38,6 +38,8 @@ pub struct Hooks {
     registry: Arc<Registry>,
     services: Services,
     failures: Mutex<BTreeMap<String, u32>>,
+    /// What the user has not been told yet.
+    news: Mutex<Vec<String>>,
 }
 
 /// When and for whom hooks of a call run.
@@ -81,7 +83,7 @@ pub struct Answered<'a> {
 impl Hooks {
     /// Hooks of the plugins in `registry`, for one session.
     pub fn new(registry: Arc<Registry>, services: Services) -> Self {
-        Self { registry, services, failures: Mutex::default() }
+        Self { registry, services, failures: Mutex::default(), news: Mutex::default() }
     }
 
     /// Texts for the model, in hook order, and whether unfinished tasks are to be recalled.
@@ -330,15 +332,25 @@ impl Hooks {
                 entries.extend(witness.tells(outcome, &reason));
                 tracing::warn!(plugin = plugin.name, hook, "the hook failed: {reason}");
                 if so_far + 1 == FAILURES {
-                    tracing::warn!(
-                        plugin = plugin.name,
-                        "failed {FAILURES} times and is left out for the rest of the session"
-                    );
+                    self.news().push(format!(
+                        "the plugin {} has failed {FAILURES} times, the last time at {hook} ({reason}); it observes nothing more \
+                         in this session",
+                        plugin.name
+                    ));
                 }
                 self.failures().insert(key, so_far + 1);
                 None
             }
         }
+    }
+
+    /// What the user should know since this was asked last.
+    pub fn take_news(&self) -> Vec<String> {
+        std::mem::take(&mut *self.news())
+    }
+
+    fn news(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u32>> {

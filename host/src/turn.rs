@@ -255,6 +255,9 @@ async fn finish_step(
     figures.usage = usage;
     figures.messages = session.conversation().len() as u32;
     session.hooks.step_complete(context, run.cancel, figures).await;
+    for text in session.hooks.take_news() {
+        (run.sink)(Event::Notice { text });
+    }
     (run.sink)(Event::Step { step, usage });
 }
 

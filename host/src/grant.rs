@@ -4,6 +4,8 @@
 //! that [`Capabilities::meet`] leaves. Deny by default: an empty set allows nothing.
 
 mod http;
+#[cfg(test)]
+mod laws;
 mod less;
 mod origin;
 mod pick;

@@ -8,6 +8,7 @@ mod check;
 mod effective;
 mod find;
 mod folder;
+mod gates;
 mod life;
 mod load;
 mod registry;

@@ -375,6 +375,31 @@ async fn a_gate_that_went_away_while_no_host_ran_opens_nothing() {
 }
 
 #[test]
+fn what_lies_in_a_workspace_decides_nothing() {
+    let place = Place::new();
+    place.config("language: en\n");
+    let grant = "grants: [{ plugin: echo, kv: true }, { plugin: shout, kv: true }]\npermissions: { deny: ['*'] }\n";
+    for name in ["astrarium.yaml", "grants.yaml", ".astrarium/astrarium.yaml", ".astrarium/grants.yaml"] {
+        place.file(name, grant);
+    }
+    place.file("plugin-state.json", r#"{"disabled":["guard"]}"#);
+    for folder in ["plugins", ".astrarium/plugins", ".claude/plugins"] {
+        copy(&guests().join("shout"), &place.workspace().join(folder).join("shout"));
+    }
+    place.plugin("echo");
+    let list = place.run(&["plugin", "list", "--json"]).json();
+    let states: Vec<(&str, &str)> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|plugin| (plugin["name"].as_str().unwrap(), plugin["state"].as_str().unwrap()))
+        .collect();
+    assert!(states.contains(&("echo", "waiting")) && states.contains(&("guard", "live")), "{states:?}");
+    assert!(!states.iter().any(|(name, _)| *name == "shout"), "{states:?}");
+    ok(&place.run(&["tool", "call", "glob_files", r#"{"pattern":"*"}"#]));
+}
+
+#[test]
 fn doctor_asks_the_gates_before_a_call_depends_on_them() {
     let place = Place::new();
     place.config("language: en\n");
@@ -401,10 +426,14 @@ async fn a_broken_config_is_told_on_one_line_and_the_one_before_stays() {
     let _watching = host.watch(move |line| drop(sender.send(line))).unwrap();
     let deep = format!("language: en\na: {}\n", "[".repeat(1_000_000));
     let long = format!("language: en # {}\n", "x".repeat(2_000_000));
-    let anchors: String = (0..40_000).map(|n| format!("a{n}: &a{n} [*a{}]\n", n.max(1) - 1)).collect();
-    let bomb: String =
-        (1..40).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(", "))).collect();
-    let bomb = format!("a0: &a0 [x]\n{bomb}");
+    // Where the values are free, so that they are read and not refused for their names.
+    let free = |lines: String| format!("language: en\nplugins:\n  echo:\n    config:\n{lines}");
+    let chain =
+        |n: usize| format!("      c{n}: &c{n} [{}]\n", if n == 0 { "x".into() } else { format!("*c{}", n - 1) });
+    let anchors = free((0..20_000).map(chain).collect());
+    let nine = |n: usize| vec![format!("*a{}", n - 1); 9].join(", ");
+    let bomb: String = (1..40).map(|n| format!("      a{n}: &a{n} [{}]\n", nine(n))).collect();
+    let bomb = free(format!("      a0: &a0 [x]\n{bomb}"));
     for (text, words) in [
         ("limits: { tool_ms: 0 }\n", vec!["line 1", "tool_ms", "from 1"]),
         ("language: en\nlimits:\n  tool_ms: -1\n", vec!["line 3", "whole number from 0"]),
@@ -417,8 +446,8 @@ async fn a_broken_config_is_told_on_one_line_and_the_one_before_stays() {
         ("permissions: { deny: [{ tool: a, with: b }] }\n", vec!["line 1", "with"]),
         (deep.as_str(), vec!["line 2"]),
         (long.as_str(), vec!["larger than 1048576 bytes"]),
-        (anchors.as_str(), vec!["line 1"]),
-        (bomb.as_str(), vec!["line"]),
+        (anchors.as_str(), vec!["line "]),
+        (bomb.as_str(), vec!["line "]),
     ] {
         place.config(text);
         let line = loop {

@@ -131,6 +131,33 @@ async fn a_version_that_asks_for_more_than_is_granted_is_held_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_is_not_swapped_for_a_version_that_judges_nothing() {
+    let place = Place::new();
+    place.plugin("gate-rewrite").config("language: en\n");
+    let host = place.host().await;
+    let gate = place.plugins().join("gate-rewrite");
+    fs::copy(guests().join("versioned-a/versioned_a.wasm"), component(&gate)).unwrap();
+    host.registry.refresh().await;
+    let snapshot = host.registry.snapshot();
+    let plugin = snapshot.plugin("gate-rewrite").unwrap();
+    let error = plugin.error.clone().unwrap_or_default();
+    assert!(plugin.state == State::Live && plugin.is_gate() && error.contains("no longer exports the gate"), "{error}");
+    drop((snapshot, host));
+    // Nor while no host runs: a new process has none to go on with, and lets nothing through.
+    for _ in 0..2 {
+        let script = ONE_CALL.replace("version, input: {}", "glob_files, input: { pattern: x }");
+        let outputs = turn(&place.host().await, &script, |_| {}).await.outputs("glob_files");
+        assert!(outputs[0].contains("no longer exports the gate"), "{outputs:?}");
+    }
+    // Switched off and on again it is another decision.
+    assert_eq!(place.run(&["plugin", "disable", "gate-rewrite"]).status, 0);
+    assert_eq!(place.run(&["plugin", "enable", "gate-rewrite", "--yes"]).status, 0);
+    for _ in 0..2 {
+        assert_eq!(turn(&place.host().await, ONE_CALL, |_| {}).await.outputs("version"), ["a"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gate_that_cannot_load_keeps_every_call_out_until_it_is_disabled() {
     let place = Place::bare();
     put(&place, "a");

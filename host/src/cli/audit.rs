@@ -4,7 +4,7 @@
 
 use super::Exit;
 use super::show::{note_line, print_line};
-use crate::audit::{Entry, Kind};
+use crate::audit::{Entry, Kind, Life};
 use crate::host::{Options, make_home};
 use crate::store::{AuditFilter, AuditHead, AuditRow, Store, Verified};
 use anyhow::Result;
@@ -171,6 +171,25 @@ fn line(row: &AuditRow) -> String {
 /// Puts a command of the operator on record. The command has been done and must not fail for this, so it is said.
 pub(super) fn operator(options: &Options, entry: Entry) {
     let kept = Store::open(&options.database()).and_then(|store| store.audit(vec![entry]));
+    if let Err(error) = kept {
+        note_line(&format!("note: this is not on the audit: {error}"));
+    }
+}
+
+/// Puts on record that a plugin is off from now on, also where no host runs that would see it: who enables it again has decided
+/// on what it is then.
+pub(super) fn switched_off(options: &Options, plugin: &str) {
+    let kept = Store::open(&options.database()).and_then(|store| {
+        store.audit_lives(|known| {
+            let before = known.get(plugin).filter(|(_, life)| !matches!(life.state.as_str(), "disabled" | "gone"));
+            let entry = before.map(|(before, life)| {
+                let life = Life { state: "disabled".into(), ..life.clone() };
+                let entry = Entry { kind: Kind::Plugin, what: "disabled".into(), life: Some(life), ..Entry::default() };
+                entry.by(plugin, &before.digest).came_to("disabled", "")
+            });
+            entry.into_iter().collect()
+        })
+    });
     if let Err(error) = kept {
         note_line(&format!("note: this is not on the audit: {error}"));
     }

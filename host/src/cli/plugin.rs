@@ -78,7 +78,8 @@ pub(super) enum PluginCommand {
         /// The plugin's name
         name: String,
         /// Its version, or the beginning of its component's digest
-        version: Option<String>,
+        #[arg(value_name = "VERSION")]
+        to: Option<String>,
     },
     /// Looks at everything that would be checked, and publishes nothing
     Check {
@@ -100,7 +101,7 @@ pub(super) fn without_host(options: &Options, command: &PluginCommand) -> Option
         }
         PluginCommand::Revoke { name, capabilities } => grant::revoke(options, name, capabilities),
         PluginCommand::Remove { name } => install::remove(options, name),
-        PluginCommand::Rollback { name, version } => install::rollback(options, name, version.as_deref()),
+        PluginCommand::Rollback { name, to } => install::rollback(options, name, to.as_deref()),
         PluginCommand::List { .. }
         | PluginCommand::Show { .. }
         | PluginCommand::Install { .. }

@@ -58,6 +58,7 @@ fn reaches(revoked: &Root, rule: &Root) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::laws::any_caps;
     use super::*;
     use proptest::prelude::*;
 
@@ -84,24 +85,6 @@ mod tests {
         assert_eq!(still(write, read), "fs: [{ path: workspace, mode: rw }]");
         assert_eq!(still(read, write), "");
         assert_eq!(still("{ kv: true, env: [A, B] }", "{ env: [A] }"), r#"env: ["B"], kv: true"#);
-    }
-
-    fn any_caps() -> impl Strategy<Value = Capabilities> {
-        let root = prop_oneof![
-            Just(Root::Workspace),
-            Just(Root::Library),
-            "/[ab](/[ab])?".prop_map(|path| Root::Folder(path.into())),
-        ];
-        let mode = prop_oneof![Just(FsMode::Ro), Just(FsMode::Rw)];
-        let rules = proptest::collection::vec((root, mode).prop_map(|(path, mode)| FsRule { path, mode }), 0..4);
-        let env = proptest::collection::vec("[AB]", 0..3);
-        (rules, env, any::<bool>(), any::<bool>()).prop_map(|(fs, env, kv, tasks)| Capabilities {
-            fs,
-            env,
-            kv,
-            tasks,
-            ..Capabilities::default()
-        })
     }
 
     proptest! {

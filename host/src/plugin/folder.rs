@@ -64,11 +64,20 @@ pub(super) fn capture(folder: &Path, root: usize, component_limit: u64) -> Resul
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let fail = |name: String, reason: String| Unreadable { folder: folder.to_owned(), root, name, reason };
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let package = Package::read(&real, component_limit).map_err(|reason| fail(folder_name.clone(), reason))?;
-    if package.manifest.name != folder_name {
+    let differs = |name: &str| {
         let path = folder.join(MANIFEST);
-        let name = &package.manifest.name;
-        let reason = format!("{}: name: {name:?} differs from its folder's name; make them equal", path.display());
+        format!("{}: name: {name:?} differs from its folder's name; make them equal", path.display())
+    };
+    let package = Package::read(&real, component_limit).map_err(|reason| {
+        // Where nothing else fits, that is the mistake to mend first.
+        let named = read_manifest(&real).and_then(|text| Manifest::parse(&text)).map(|manifest| manifest.name);
+        match named {
+            Ok(name) if name != folder_name => fail(folder_name.clone(), differs(&name)),
+            _ => fail(folder_name.clone(), reason),
+        }
+    })?;
+    if package.manifest.name != folder_name {
+        let reason = differs(&package.manifest.name);
         return Err(fail(folder_name, reason));
     }
     Ok(Captured::new(folder, root, package))

@@ -2,10 +2,10 @@
 
 use super::effective::{environment, held_back, odd_grants};
 use super::folder::{self, Captured, Unreadable};
-use super::life;
 use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
-use crate::audit::{Entry, Kind, Life};
+use super::{gates, life};
+use crate::audit::{Entry, Kind};
 use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
 use crate::permission::Rules;
@@ -146,13 +146,14 @@ impl Registry {
                 Err(unreadable) => keep_or_fail(&settings, &old, unreadable),
             });
         }
-        let (gates, unknown) = match self.services.store.gates() {
+        let (known_gates, unknown) = match self.services.store.gates() {
             Ok(gates) => (gates, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         // What is not known of their folders makes no gate less.
-        let lives = || self.services.store.lives().unwrap_or_default();
-        plugins.extend(vanished_gates(&settings, &old, &plugins, &gates, lives));
+        let last = |name: &str| self.services.store.lives().unwrap_or_default().remove(name).map(|(_, life)| life);
+        plugins.extend(gates::vanished(&settings, &old, &plugins, &known_gates, last));
+        gates::refuse_lost(&mut plugins, &old, &known_gates, last);
         // Who was live before keeps its tool names against a newcomer, what ships against what was added, who may run
         // against who waits; who is switched off keeps them from nobody.
         let was_live = |plugin: &Plugin| old.plugin(&plugin.name).is_some_and(|before| before.state == State::Live);
@@ -161,12 +162,12 @@ impl Registry {
         });
         let relied_on = settings.grants.iter().filter(|rule| rule.gate && !settings.disabled.contains(&rule.plugin));
         let relied_on: BTreeMap<&str, &GrantRule> = relied_on.map(|rule| (rule.plugin.as_str(), rule)).collect();
-        let mut new = Snapshot::build(plugins, &gates, &relied_on);
+        let mut new = Snapshot::build(plugins, &known_gates, &relied_on);
         new.permissions.clone_from(&settings.permissions);
         new.looked = true;
         // Without the record nobody knows whether a gate is missing.
         new.broken_gates.extend(unknown.map(|error| ("the record of gates".to_owned(), error)));
-        self.remember_gates(&new, &gates);
+        self.remember_gates(&new, &known_gates);
         problems.extend(changes(&old, &new));
         new.notes = odd_grants(&settings, &new);
         problems.extend(new.notes.iter().filter(|note| !old.notes.contains(note)).cloned());
@@ -228,7 +229,8 @@ impl Registry {
     }
 
     fn remember_gates(&self, snapshot: &Snapshot, known: &[String]) {
-        for plugin in snapshot.plugins.iter().filter(|plugin| plugin.code.is_some()) {
+        let loaded = snapshot.plugins.iter().filter(|plugin| plugin.code.is_some() && plugin.state != State::Failed);
+        for plugin in loaded {
             if plugin.is_gate() != known.contains(&plugin.name)
                 && let Err(error) = self.services.store.remember_gate(&plugin.name, plugin.is_gate())
             {
@@ -304,7 +306,7 @@ fn keep_or_fail(settings: &Settings, old: &Snapshot, unreadable: Unreadable) -> 
 }
 
 /// A plugin of which there is nothing to run.
-fn without_code(name: String, folder: PathBuf, root: usize, state: State, error: String) -> Plugin {
+pub(super) fn without_code(name: String, folder: PathBuf, root: usize, state: State, error: String) -> Plugin {
     Plugin {
         name,
         folder,
@@ -321,38 +323,6 @@ fn without_code(name: String, folder: PathBuf, root: usize, state: State, error:
         error: Some(error),
         held: None,
     }
-}
-
-/// Gates whose folder went away, while the host runs or while none did: a removed gate does not wave calls through, an
-/// operator disables it. One that lay in a folder which this host was not asked to load is none of its own. What is not
-/// known to have lain elsewhere is missed.
-fn vanished_gates(
-    settings: &Settings,
-    old: &Snapshot,
-    found: &[Plugin],
-    gates: &[String],
-    lives: impl FnOnce() -> BTreeMap<String, (Entry, Life)>,
-) -> Vec<Plugin> {
-    let is_missing =
-        |name: &&String| !settings.disabled.contains(*name) && !found.iter().any(|plugin| plugin.name == **name);
-    let missing: Vec<&String> = gates.iter().filter(is_missing).collect();
-    if missing.is_empty() {
-        return Vec::new();
-    }
-    let lives = lives();
-    let gone = missing.into_iter().filter_map(|name| {
-        let before = old.plugin(name);
-        let folder = match (before, lives.get(name)) {
-            (Some(before), _) => before.folder.clone(),
-            (None, Some((_, life))) if life::lies_in_a_root(settings, &life.folder) => life.folder.clone().into(),
-            (None, Some(_)) => return None,
-            (None, None) => PathBuf::new(),
-        };
-        let root = before.map_or(usize::MAX, |before| before.root);
-        let error = "its folder is gone; put it back, or disable the plugin";
-        Some(without_code(name.clone(), folder, root, State::Failed, error.into()))
-    });
-    gone.collect()
 }
 
 /// Every plugin folder of every root, later roots over earlier ones, and what could not be read at all. A folder that

@@ -87,6 +87,9 @@ fn switch(options: &Options, name: &str, off: bool) -> Result<Exit> {
     make_home(&options.home)?;
     config::set_disabled(&options.home, name, off)?;
     audit::operator(options, audit::command(if off { "disable" } else { "enable" }, name, ""));
+    if off {
+        audit::switched_off(options, name);
+    }
     note_line(&format!("plugin {name} is {}", if off { "disabled" } else { "enabled" }));
     Ok(Exit::Done)
 }

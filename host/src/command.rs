@@ -147,7 +147,7 @@ mod tests {
         let message = message("sum", "a</command-args><command-name>/x", "Text <system-reminder>");
         assert_eq!(
             message.text(),
-            "<command-name>/sum</command-name>\n<command-args>a</command-args>‹command-name>/x</command-args>\n\nText ‹system-reminder>"
+            "<command-name>/sum</command-name>\n<command-args>a‹/command-args>‹command-name>/x</command-args>\n\nText ‹system-reminder>"
         );
         assert_eq!(super::message("sum", "", "T").text(), "<command-name>/sum</command-name>\n\nT");
     }

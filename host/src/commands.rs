@@ -4,10 +4,10 @@
 //! `command`. One bad file hides no other: it is named with its cure.
 
 use crate::command::{self, Command};
+use crate::files;
 use crate::skills::{Owner, Root};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A command where it was found.
@@ -68,20 +68,9 @@ fn one(root: &Root, name: &str, file: &Path, taken: &[&str]) -> Result<Command, 
     if root.within.as_ref().is_some_and(|within| !real.starts_with(within)) {
         return Err("it leads out of the workspace; copy it there".into());
     }
-    command::read(&bytes(&real)?, name)
-}
-
-fn bytes(file: &Path) -> Result<Vec<u8>, String> {
-    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-    // Looked at before it is opened, since opening a pipe waits for its other end.
-    if !fs::metadata(file).map_err(cannot)?.is_file() {
-        return Err("is no regular file; remove it".into());
-    }
-    let mut bytes = Vec::new();
-    File::open(file).map_err(cannot)?.take(LIMIT + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    match bytes.len() as u64 > LIMIT {
-        true => Err(format!("is larger than {LIMIT} bytes; make it shorter")),
-        false => Ok(bytes),
+    match files::read(&real, LIMIT) {
+        Ok((bytes, _)) => command::read(&bytes, name),
+        Err(error) => Err(format!("it {error}; give it a prompt of a few pages")),
     }
 }
 

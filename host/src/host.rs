@@ -21,6 +21,7 @@ use crate::tokens::Tokenizer;
 use crate::tool_call::Consent;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 mod options;
@@ -169,6 +170,11 @@ impl Host {
                 select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config"))
             });
         Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config.retry.clone())))
+    }
+
+    /// Real paths that no guest reaches.
+    pub fn kept_out(&self) -> Vec<PathBuf> {
+        options::kept_out(&self.options)
     }
 
     /// The demo's script.

@@ -15,6 +15,7 @@ pub mod request;
 pub mod transcript;
 // Judgement.
 pub mod arguments;
+pub mod attach;
 pub mod catalogue;
 pub mod command;
 pub mod compact;
@@ -32,8 +33,10 @@ pub mod stop;
 pub mod tokens;
 pub mod yaml;
 // Doors.
+pub mod attachments;
 pub mod capability;
 pub mod commands;
+pub mod files;
 pub mod model;
 pub mod persona;
 pub mod plugin;

@@ -4,6 +4,7 @@
 //! goes before the ending, `identity.zh.md`, and wins over the file without one. Folders of the home win over what ships.
 
 use crate::compact;
+use crate::files::{self, Unread};
 use crate::prompt::{Language, Texts};
 use std::path::{Path, PathBuf};
 
@@ -168,17 +169,11 @@ fn read_as(
     for file in [format!("{name}.{}.{ending}", language.tag()), format!("{name}.{ending}")] {
         let path = folder.join(file);
         let failed = |reason: String| PersonaError::Unreadable { path: path.display().to_string(), reason };
-        let size = match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Err(failed("it is no file".into())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed(error.to_string())),
+        return match files::text(&path, LIMIT) {
+            Ok(text) => Ok(Some((text.trim().to_owned(), path.display().to_string()))),
+            Err(Unread::Missing) => continue,
+            Err(error) => Err(failed(format!("it {error}"))),
         };
-        if size > LIMIT {
-            return Err(failed(format!("it has {size} bytes; at most {LIMIT}")));
-        }
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        return Ok(Some((text.trim_start_matches('\u{feff}').trim().to_owned(), path.display().to_string())));
     }
     Ok(None)
 }

@@ -4,6 +4,7 @@
 //! Everything is read, nothing is run: a repository's own configuration may name programs, and a cloned one is not trusted.
 //! Instruction files are bounded together, and none is read that leads out of the folder it was found in.
 
+use crate::files;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -124,11 +125,7 @@ fn is_hash(text: &str) -> bool {
 }
 
 fn small(path: &Path) -> Option<String> {
-    let metadata = fs::metadata(path).ok()?;
-    if !metadata.is_file() || metadata.len() > GIT_FILE {
-        return None;
-    }
-    fs::read_to_string(path).ok()
+    files::text(path, GIT_FILE).ok()
 }
 
 #[cfg(test)]

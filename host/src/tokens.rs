@@ -9,6 +9,7 @@ mod image;
 mod scan;
 
 pub use gauge::Gauge;
+pub use image::pixels;
 pub use scan::{Counter, Tokenizer};
 
 use crate::transcript::{Block, Json, Message, Part};

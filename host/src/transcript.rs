@@ -24,6 +24,8 @@ pub enum Role {
 pub enum Origin {
     /// Typed by a person.
     User,
+    /// Files that a person put beside the question after it.
+    Attached,
     /// Answered by a model.
     Model,
     /// Results of tool calls.

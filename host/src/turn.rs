@@ -74,8 +74,22 @@ impl From<Failure> for Halt {
     }
 }
 
+/// What is asked.
+pub struct Question {
+    /// Files beside it, as `attach` makes them a message.
+    pub attached: Option<Message>,
+    /// The user's message.
+    pub message: Message,
+}
+
+impl<T: Into<Message>> From<T> for Question {
+    fn from(message: T) -> Self {
+        Self { attached: None, message: message.into() }
+    }
+}
+
 /// Answers `question` in `session`.
-pub async fn run(session: &mut Session, question: impl Into<Message>, run: &Run<'_>) -> Outcome {
+pub async fn run(session: &mut Session, question: impl Into<Question>, run: &Run<'_>) -> Outcome {
     let mut tally = Tally::default();
     let hooks = session.hooks.clone();
     (run.sink)(Event::Started {
@@ -108,7 +122,7 @@ pub async fn run(session: &mut Session, question: impl Into<Message>, run: &Run<
 
 async fn steps(
     session: &mut Session,
-    question: Message,
+    question: Question,
     run: &Run<'_>,
     tally: &mut Tally,
 ) -> Result<(EndReason, String), Halt> {
@@ -207,7 +221,7 @@ fn shortfall(stop: &StopReason) -> Option<&'static str> {
 }
 
 /// Puts the question on record, with what the hooks add and the tasks that wait.
-async fn begin(session: &mut Session, question: Message, run: &Run<'_>) -> Result<(), Halt> {
+async fn begin(session: &mut Session, question: Question, run: &Run<'_>) -> Result<(), Halt> {
     // An earlier turn of this process may have failed between a call and its result.
     session.mend()?;
     let context = session.context(0);
@@ -220,13 +234,20 @@ async fn begin(session: &mut Session, question: Message, run: &Run<'_>) -> Resul
         for text in texts {
             session.append(Message::host(prompt::reminder(&text)), None)?;
         }
-        session.append(question, None)?;
+        put(session, question)?;
         if recovery && open > 0 {
             let block = session.task_recovery()?;
             session.append(Message::host(block), None)?;
         }
     } else {
-        session.append(question, None)?;
+        put(session, question)?;
+    }
+    Ok(())
+}
+
+fn put(session: &mut Session, question: Question) -> Result<(), StoreError> {
+    for message in question.attached.into_iter().chain([question.message]) {
+        session.append(message, None)?;
     }
     Ok(())
 }

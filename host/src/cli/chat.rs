@@ -76,6 +76,8 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     slash::commands(host);
     let model = host.model()?;
     note_script(model.as_ref());
+    // They go with the first question.
+    let mut files = args.session.attached()?;
     let prompt = &args.session.prompt;
     let mut talk = Talk { host, model, prompt, session: None, wishes: prompt.wishes(false)? };
     match args.session.which("") {
@@ -138,7 +140,7 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
             talk.session = Some(talk.open(Which::New { title: prompt })?);
         }
         let Some(session) = &mut talk.session else { continue };
-        let asked = question.asked(host, session);
+        let asked = question.asked(host, session, std::mem::take(&mut files));
         let outcome = answer(host, session, asked, args.session.max_steps(host), Output::Text).await;
         if outcome.reason == EndReason::Cancelled {
             note_line("cancelled; what was said of the answer is kept");

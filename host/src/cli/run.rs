@@ -4,6 +4,8 @@ use super::show::{Output, Printer, note_line, notice};
 use super::slash::{self, Asked, Prompt};
 use super::wishes::PromptArgs;
 use super::{Exit, consent, signals, usage};
+use crate::attach::Attachment;
+use crate::attachments;
 use crate::event::{EndReason, Outcome};
 use crate::host::{Host, Options, Which};
 use crate::model::Model;
@@ -14,6 +16,7 @@ use clap::Args;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
+use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 /// Steps a turn may take where nothing else is said.
@@ -41,6 +44,9 @@ pub(super) struct SessionArgs {
     /// Steps the turn may take before it has to answer [default: the config's, or 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
+    /// Puts a text file or a picture beside the question; may be given many times
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) prompt: PromptArgs,
 }
@@ -52,6 +58,11 @@ impl SessionArgs {
             (None, true) => Which::Latest,
             (None, false) => Which::New { title },
         }
+    }
+
+    /// The files of `--attach`.
+    pub(super) fn attached(&self) -> Result<Vec<Attachment>> {
+        attachments::named(&self.attach).map_err(usage)
     }
 
     pub(super) fn max_steps(&self, host: &Host) -> u32 {
@@ -78,13 +89,14 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
         Prompt::Question(question) => question,
         Prompt::BuiltIn(built_in, _) => return Err(usage(built_in.outside_chat())),
     };
+    let files = args.session.attached()?;
     super::plugin::warn(host);
     super::memory::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
     let mut session = host.session_with(args.session.which(&prompt), model, args.session.prompt.wishes(true)?)?;
     let _watching = watch(host, |line| note_line(&notice(&line)));
-    let asked = question.asked(host, &session);
+    let asked = question.asked(host, &session, files);
     let outcome = answer(host, &mut session, asked, args.session.max_steps(host), args.output).await;
     if outcome.reason == EndReason::Cancelled {
         note_line(&format!("cancelled; what was said of the answer is kept; go on with --session {}", outcome.session));

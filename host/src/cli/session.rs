@@ -114,6 +114,7 @@ fn compaction_line(done: &CompactionRecord) -> String {
 fn show(message: &Message) {
     let who = match message.origin {
         Origin::User => "user",
+        Origin::Attached => "attached",
         Origin::Model => "model",
         Origin::Tools => "tools",
         Origin::Host => "host",

@@ -4,6 +4,8 @@
 
 use super::builtins::{self, BuiltIn};
 use super::show::{note_line, notice};
+use crate::attach::{self, Attachment, Room};
+use crate::attachments;
 use crate::command::{self, Command, fill, nearest, slash};
 use crate::commands::{self, Commands, Found};
 use crate::event::Outcome;
@@ -12,7 +14,6 @@ use crate::model::Model;
 use crate::plain::one_line;
 use crate::session::Session;
 use crate::tool_call::Narrowed;
-use crate::transcript::Message;
 use crate::turn::{self, Run};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub(super) enum Question<'a> {
 /// A question as the turn takes it.
 pub(super) struct Asked {
     /// What goes on record.
-    pub message: Message,
+    pub question: turn::Question,
     /// Who answers, where it is not the session's model.
     pub model: Option<Arc<dyn Model>>,
     /// Tools that may be called meanwhile, where it is not all of them.
@@ -45,21 +46,21 @@ pub(super) struct Asked {
 impl Asked {
     /// A plain question.
     pub(super) fn text(text: &str) -> Self {
-        Self { message: Message::user(text), model: None, only: None }
+        Self { question: text.into(), model: None, only: None }
     }
 
     /// Has it answered in `session`, whose model and tools are its own again afterwards.
     pub(super) async fn turn(self, host: &Host, session: &mut Session, run: &Run<'_>) -> Outcome {
-        let Asked { message, model, only } = self;
+        let Asked { question, model, only } = self;
         session.calls.only = only;
         let Some(model) = model else {
-            let outcome = turn::run(session, message, run).await;
+            let outcome = turn::run(session, question, run).await;
             session.calls.only = None;
             return outcome;
         };
         let price = host.config.prices.get(model.name()).copied();
         let before = (std::mem::replace(&mut session.model, model), std::mem::replace(&mut session.price, price));
-        let outcome = turn::run(session, message, run).await;
+        let outcome = turn::run(session, question, run).await;
         (session.model, session.price) = before;
         session.calls.only = None;
         outcome
@@ -67,12 +68,22 @@ impl Asked {
 }
 
 impl Question<'_> {
-    /// As the turn takes it.
-    pub(super) fn asked(&self, host: &Host, session: &Session) -> Asked {
-        match self {
-            Question::Text(text) => Asked::text(text),
-            Question::Command(found, arguments) => expand(host, session, found, arguments),
+    /// As the turn takes it, with the files of the command line and those that the person's own words mention. A command's
+    /// file mentions none: it may be a stranger's.
+    pub(super) fn asked(&self, host: &Host, session: &Session, mut files: Vec<Attachment>) -> Asked {
+        let (mut asked, typed) = match self {
+            Question::Text(text) => (Asked::text(text), text),
+            Question::Command(found, arguments) => (expand(host, session, found, arguments), arguments),
+        };
+        let (mentioned, left_out) = attachments::mentioned(&host.options.workspace, &host.kept_out(), typed);
+        files.extend(mentioned);
+        let room = Room::left(session.window().tokens, session.conversation().iter().map(|message| &**message));
+        let (attached, cut) = attach::message(&files, room, session.texts(), session.tokenizer());
+        for line in left_out.iter().chain(&cut) {
+            note_line(&notice(line));
         }
+        asked.question.attached = attached;
+        asked
     }
 }
 
@@ -108,7 +119,7 @@ fn expand(host: &Host, session: &Session, found: &Found, arguments: &str) -> Ask
         note_line(&notice(&format!("{}:{}: {}", found.file.display(), finding.line, finding.text)));
     }
     Asked {
-        message: command::message(name, arguments, &fill(body, arguments)),
+        question: command::message(name, arguments, &fill(body, arguments)).into(),
         model: model(host, session, &found.command),
         only: only(host, &found.command),
     }

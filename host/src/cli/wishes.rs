@@ -1,11 +1,11 @@
 //! What the command line says of the prompt.
 
 use super::usage;
+use crate::files;
 use crate::prompt::effective::{Mode, Wishes};
 use crate::yaml;
 use anyhow::Result;
 use clap::Args;
-use std::fs;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -47,12 +47,8 @@ impl PromptArgs {
             let shown = path.display();
             let wrong =
                 |reason: String| usage(format!("the agent {shown} does not read: {reason}; name a Markdown file"));
-            let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-            if size > LIMIT {
-                return Err(wrong(format!("it has {size} bytes, and may have {LIMIT}")));
-            }
-            let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-            let (_, body) = yaml::frontmatter(text.trim_start_matches('\u{feff}')).map_err(wrong)?;
+            let text = files::text(path, LIMIT).map_err(|error| wrong(format!("it {error}")))?;
+            let (_, body) = yaml::frontmatter(&text).map_err(wrong)?;
             if body.trim().is_empty() {
                 return Err(wrong("it has no body".into()));
             }

@@ -274,7 +274,7 @@ impl Plan {
             Shape::Cut { messages, sizes } => (messages.as_slice(), sizes.as_slice()),
         };
         let question = self.question(input, head, tail);
-        let spent = question.as_ref().map_or(0, |question| message(question, tokenizer));
+        let spent = question.iter().map(|part| message(part, tokenizer)).sum::<u64>();
         // Results that were emptied or cut are no longer what was read.
         let stay = (0..head).chain(tail..messages.len()).filter(|at| messages[*at] == input.messages[*at]);
         let kept: HashSet<&str> = stay.flat_map(|at| seen(&messages[at..=at], None)).collect();
@@ -290,7 +290,7 @@ impl Plan {
         if !restored.is_empty() {
             blocks.push(restored);
         }
-        if head + messages.len() - tail + usize::from(question.is_some()) < FEW {
+        if head + messages.len() - tail + question.len() < FEW {
             let identity = fill(&input.texts.identity, "identity", input.restore.identity.trim());
             blocks.push(clip(identity.trim(), self.room / 4, &input.texts.labels.clipped, tokenizer));
         }
@@ -299,8 +299,8 @@ impl Plan {
             draft.push_sized(messages[at].clone(), sizes[at]);
         }
         draft.push(Message::compaction(blocks.join("\n\n")), tokenizer);
-        if let Some(question) = question {
-            draft.push(question, tokenizer);
+        for part in question {
+            draft.push(part, tokenizer);
         }
         for at in tail..messages.len() {
             draft.push_sized(messages[at].clone(), sizes[at]);
@@ -319,18 +319,39 @@ impl Plan {
         self.fifth / 4 * 3
     }
 
-    /// The user's last message, when the cut would take it away: word for word, unless it alone is over its share.
-    fn question(&self, input: &Input<'_>, head: usize, tail: usize) -> Option<Message> {
-        let last = self.last_question(input).filter(|last| (head..tail).contains(last))?;
-        let (whole, share) = (&input.messages[last], self.share());
-        if input.sizes[last] <= share {
-            return Some(whole.clone());
+    /// The user's last message, when the cut would take it away: word for word, unless it alone is over its share. Files
+    /// that were attached to it stand in front of it, as far as they fit beside it.
+    fn question(&self, input: &Input<'_>, head: usize, tail: usize) -> Vec<Message> {
+        let Some(last) = self.last_question(input).filter(|last| (head..tail).contains(last)) else {
+            return Vec::new();
+        };
+        let share = self.share();
+        let question = self.words(input, &input.messages[last], input.sizes[last]);
+        let room = share.saturating_sub(message(&question, input.tokenizer));
+        let beside = last.checked_sub(1).filter(|at| *at >= head && input.messages[*at].origin == Origin::Attached);
+        let attached = beside.and_then(|at| {
+            let whole = &input.messages[at];
+            if input.sizes[at] <= room {
+                return Some(whole.clone());
+            }
+            let each = (room / whole.content.len().max(1) as u64).checked_sub(FRAME)?;
+            let cut = cut_message(whole, each, false, &input.texts.labels, input.tokenizer);
+            (message(&cut, input.tokenizer) <= room).then_some(cut)
+        });
+        attached.into_iter().chain([question]).collect()
+    }
+
+    /// The user's own words.
+    fn words(&self, input: &Input<'_>, whole: &Message, size: u64) -> Message {
+        let share = self.share();
+        if size <= share {
+            return whole.clone();
         }
         let without = cut_message(whole, share - FRAME, false, &input.texts.labels, input.tokenizer);
         if message(&without, input.tokenizer) <= share {
-            return Some(without);
+            return without;
         }
-        Some(Message::user(clip(&without.text(), share - FRAME, &input.texts.labels.clipped, input.tokenizer)))
+        Message::user(clip(&without.text(), share - FRAME, &input.texts.labels.clipped, input.tokenizer))
     }
 
     fn restored(

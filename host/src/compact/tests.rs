@@ -279,6 +279,24 @@ fn what_was_loaded_comes_back_unless_it_is_still_in_view() {
 }
 
 #[test]
+fn what_was_attached_to_the_last_question_comes_back_in_front_of_it_as_far_as_it_fits() {
+    for (words, whole) in [(20, true), (1_500, false)] {
+        let attached = attached_message(vec!["the file says so. ".repeat(words)]);
+        let mut messages = long_run(10, 100);
+        messages.extend([attached.clone(), Message::user("what does the file say?")]);
+        messages.extend(long_run(30, 600).split_off(1));
+        let mut case = Case::new(messages, 20_000);
+        case.trigger = Trigger::Manual;
+        let done = case.compact().unwrap();
+        let at = done.messages.iter().position(|message| message.text() == "what does the file say?").unwrap();
+        let before = &done.messages[at - 1];
+        assert_eq!(before.origin, Origin::Attached);
+        assert_eq!(*before == attached, whole, "{}", done.tokens);
+        assert!(before.text().contains("the file says so."));
+    }
+}
+
+#[test]
 fn a_front_that_fills_the_window_is_said_with_its_cure() {
     let case = Case { front: 19_000, ..Case::new(long_run(40, 600), 20_000) };
     let reason = case.compact().unwrap_err();
@@ -311,6 +329,11 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
+fn attached_message(texts: Vec<String>) -> Message {
+    let text = |text| Block::Text { text: format!("<attached-file path=\"a\">\n{text}\n</attached-file>") };
+    Message { role: Role::User, origin: Origin::Attached, content: texts.into_iter().map(text).collect() }
+}
+
 /// One round: a question or a reminder, steps with calls side by side, an answer or none.
 fn round() -> impl Strategy<Value = Vec<Message>> {
     let question = (words(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(text, host, picture, always)| {
@@ -323,8 +346,9 @@ fn round() -> impl Strategy<Value = Vec<Message>> {
         message
     });
     let step = (words(), any::<bool>(), prop::collection::vec(prop::collection::vec(part(), 0..3), 0..4));
-    (question, prop::collection::vec(step, 0..6)).prop_map(|(question, steps)| {
-        let mut messages = vec![question];
+    let attached = prop::option::weighted(0.3, prop::collection::vec(words(), 1..3));
+    (attached, question, prop::collection::vec(step, 0..6)).prop_map(|(attached, question, steps)| {
+        let mut messages: Vec<Message> = attached.map(attached_message).into_iter().chain([question]).collect();
         for (number, (text, thinks, parts)) in steps.into_iter().enumerate() {
             let ids: Vec<usize> = (0..parts.len()).collect();
             let mut asked = calls(number, &ids, "look");

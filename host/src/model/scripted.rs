@@ -26,6 +26,7 @@
 
 use super::wire::arguments;
 use super::{Model, ModelError, ModelEvent, Request, ToolChoice};
+use crate::files;
 use crate::transcript::{Block, Message, Part, Reply, Role, StopReason, Usage};
 use async_trait::async_trait;
 use std::path::Path;
@@ -71,12 +72,7 @@ impl Scripted {
         let wrong = |reason: String| {
             ModelError::Config(format!("cannot read the script {}: {reason}; check its path", path.display()))
         };
-        let meta = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-        // A pipe or a device would block here, or never end.
-        if !meta.is_file() || meta.len() > LARGEST {
-            return Err(wrong(format!("it is no regular file of at most {LARGEST} bytes")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = files::text(path, LARGEST).map_err(|error| wrong(format!("it {error}")))?;
         Self::from_str(&path.display().to_string(), &text)
     }
 

@@ -2,10 +2,10 @@
 
 use super::{FILE_BYTES, INDEX, ShelfError, failed};
 use crate::digest::sha256;
+use crate::files::{self, Unread};
 use crate::memory::{Broken, Entry, Listing, placed};
 use jiff::Timestamp;
 use std::fs::{self, Metadata};
-use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -79,21 +79,12 @@ pub(super) fn entry(folder: &Path, file: &str) -> Result<Entry, String> {
 }
 
 fn bytes(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
-    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-    // Looked at before it is opened, since opening a pipe waits for its other end.
-    if !fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err("is no regular file; remove it".into());
-    }
-    let file = fs::File::open(path).map_err(cannot)?;
-    let modified = file.metadata().and_then(|meta| meta.modified()).map_err(cannot)?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(format!(
-            "is larger than {FILE_BYTES} bytes; make it shorter, or keep it elsewhere and point to it"
-        ));
-    }
-    Ok((bytes, modified))
+    let (bytes, metadata) = files::read(path, FILE_BYTES).map_err(|error| match error {
+        Unread::TooLarge(_) => format!("{error}; make it shorter, or keep it elsewhere and point to it"),
+        Unread::NotRegular => format!("{error}; remove it"),
+        _ => error.to_string(),
+    })?;
+    Ok((bytes, metadata.modified().map_err(|error| format!("cannot be read: {error}"))?))
 }
 
 /// The first 16 hex digits of the SHA-256.

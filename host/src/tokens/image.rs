@@ -14,7 +14,7 @@ const HEAD: usize = 128 << 10;
 /// Tokens of a picture given as base64.
 pub(super) fn tokens(data: &str, tokenizer: Tokenizer) -> u64 {
     let head = &data.as_bytes()[..data.len().min(HEAD) / 4 * 4];
-    let size = STANDARD.decode(head).ok().and_then(|bytes| size(&bytes));
+    let size = STANDARD.decode(head).ok().and_then(|bytes| pixels(&bytes));
     let (width, height) = size.unwrap_or((4_096, 4_096));
     match tokenizer {
         Tokenizer::Claude => {
@@ -35,7 +35,7 @@ fn shrunk(width: u64, height: u64, side: u64, most: u64) -> (u64, u64) {
 }
 
 /// Width and height of a PNG, GIF, WebP or JPEG.
-fn size(bytes: &[u8]) -> Option<(u64, u64)> {
+pub fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     let le16 = |at: usize| Some(u64::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     let be32 = |at: usize| Some(u64::from(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?)));
     let le24 = |at: usize| {
@@ -90,16 +90,16 @@ mod tests {
     #[test]
     fn the_size_is_read_from_every_kind_of_header() {
         let png = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &[0, 0, 3, 0x20, 0, 0, 2, 0x58]].concat();
-        assert_eq!(size(&png), Some((800, 600)));
-        assert_eq!(size(b"GIF89a\x20\x03\x58\x02"), Some((800, 600)));
+        assert_eq!(pixels(&png), Some((800, 600)));
+        assert_eq!(pixels(b"GIF89a\x20\x03\x58\x02"), Some((800, 600)));
         let vp8x = [b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0".as_slice(), &[0x1f, 3, 0, 0x57, 2, 0]].concat();
-        assert_eq!(size(&vp8x), Some((800, 600)));
+        assert_eq!(pixels(&vp8x), Some((800, 600)));
         let bits = (799u32 | 599 << 14).to_le_bytes();
-        assert_eq!(size(&[b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f".as_slice(), &bits].concat()), Some((800, 600)));
+        assert_eq!(pixels(&[b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f".as_slice(), &bits].concat()), Some((800, 600)));
         let vp8 = [b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a".as_slice(), &[0x20, 3, 0x58, 2]].concat();
-        assert_eq!(size(&vp8), Some((800, 600)));
+        assert_eq!(pixels(&vp8), Some((800, 600)));
         let app = [&[0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2], [0xff, 0xc2, 0, 8, 8, 2, 0x58, 3].as_slice(), &[0x20]];
-        assert_eq!(size(&app.concat()), Some((800, 600)));
+        assert_eq!(pixels(&app.concat()), Some((800, 600)));
     }
 
     #[test]

@@ -189,7 +189,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Tool(command) => tool::tool(&host, &command).await,
         Command::Skill(command) => skill::skill(&host.options, &command),
         Command::Session(command) => session::session(&host, &command),
-        Command::Prompt(command) => prompt::prompt(&host, &command),
+        Command::Prompt(command) => prompt::prompt(&host, &command).await,
         Command::Task(command) => task::task(&host, &command),
         Command::Memory(command) => memory::memory(&host, &command),
         Command::Audit(args) => audit::audit(&host.options, &args).await,

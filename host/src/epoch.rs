@@ -6,6 +6,7 @@
 use crate::catalogue::{self, Entry, Frozen, Told};
 use crate::context::CallContext;
 use crate::digest::hex;
+use crate::hooks::Contributed;
 use crate::memory::{self, Listing};
 use crate::persona::Persona;
 use crate::plugin::{Snapshot, Uses};
@@ -78,13 +79,13 @@ pub struct Epoch {
 }
 
 impl Prefix {
-    /// Renders what would stand in front now; `contributed` are the segments of plugins.
+    /// Renders what would stand in front now; `contributed` are the segments that come from elsewhere.
     pub fn render(
         setup: &Setup,
         snapshot: &Snapshot,
         uses: &Uses,
         context: &CallContext,
-        contributed: Vec<Segment>,
+        contributed: Contributed,
     ) -> (Self, Told) {
         let texts = &setup.persona.texts;
         let entries = snapshot.entries(uses);
@@ -108,7 +109,7 @@ impl Prefix {
             persona("principles", order::PRINCIPLES, 2, &setup.persona.principles),
         ];
         default.extend(setup.notes.iter().cloned());
-        default.extend(contributed);
+        default.extend(contributed.segments);
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         let version_control = surroundings::version_control(&context.workspace).unwrap_or_else(|| "-".into());
         let workspace = context.workspace.display().to_string();
@@ -116,9 +117,10 @@ impl Prefix {
         let mechanics = if setup.memory_mechanics { texts.get("memory-mechanics") } else { "" };
         let mechanics = own("memory-mechanics", order::MEMORY, Stability::Static, 4, mechanics.to_owned());
         let sources = Sources { default, context: vec![environment], memory_mechanics: vec![mechanics] };
-        let prompt = assemble(effective(texts, &setup.wishes, sources), setup.prompt_tokens, |text| {
+        let mut prompt = assemble(effective(texts, &setup.wishes, sources), setup.prompt_tokens, |text| {
             tokens::text(text, setup.tokenizer)
         });
+        prompt.dropped.extend(contributed.left_out);
         let (front, left_out) = front(setup, context);
         (Self { tools, deferred, prompt, front, left_out }, told)
     }

@@ -6,6 +6,7 @@
 //! the audit: those about a call with the call, by `tool_call`; those of observers here, when all of an event have answered.
 
 mod probe;
+mod segments;
 mod witness;
 
 use crate::audit::{self, Entry, Kind, Trail};
@@ -17,6 +18,7 @@ use crate::plugin::{Plugin, Registry, Snapshot};
 use crate::runtime::{Answer, CallError, CompactFigures, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
 use crate::transcript::Part;
 pub use probe::Probed;
+pub use segments::Contributed;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

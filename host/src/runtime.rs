@@ -16,6 +16,7 @@ mod invoke;
 mod kept_out;
 mod limiter;
 mod load;
+mod segments;
 mod workers;
 
 pub use call::{CallError, CallStats, Guest};
@@ -23,6 +24,7 @@ pub use clock::Clock;
 pub use guest::{ContextDesk, Desk, GuestEnv, GuestState, Preopen, Services};
 pub use invoke::{Answer, CompactFigures, StartAnswer, StepFigures, ToolAnswer};
 pub use load::{Exports, LoadError, Loaded};
+pub use segments::Contribution;
 
 use crate::limits::Limits;
 use std::path::Path;

@@ -5,7 +5,7 @@
 
 use crate::context::{AgentKind, CallContext};
 use crate::epoch::{Epoch, Setup};
-use crate::hooks::Hooks;
+use crate::hooks::{Contributed, Hooks};
 use crate::model::Model;
 use crate::plugin::Registry;
 use crate::price::Price;
@@ -72,6 +72,8 @@ pub struct Session {
     /// All of the transcript; the model sees it from `view.first` on.
     messages: Vec<Arc<Message>>,
     view: view::View,
+    /// Segments of plugins, as they were rendered last.
+    contributed: Contributed,
     /// What stands in front of the requests; none until the first one, and after an epoch was ended.
     epoch: Option<Epoch>,
     /// Why the next epoch will begin.
@@ -108,6 +110,7 @@ impl Session {
             },
             messages,
             view,
+            contributed: Contributed::default(),
             epoch: None,
             sent: None,
             _lock: lock,

@@ -234,19 +234,21 @@ async fn begin(session: &mut Session, question: Question, run: &Run<'_>) -> Resu
         for text in texts {
             session.append(Message::host(prompt::reminder(&text)), None)?;
         }
-        put(session, question)?;
+        put(session, question, run).await?;
         if recovery && open > 0 {
             let block = session.task_recovery()?;
             session.append(Message::host(block), None)?;
         }
     } else {
-        put(session, question)?;
+        put(session, question, run).await?;
     }
     Ok(())
 }
 
-fn put(session: &mut Session, question: Question) -> Result<(), StoreError> {
-    for message in question.attached.into_iter().chain([question.message]) {
+/// The question, behind what plugins say of this turn and the files beside it.
+async fn put(session: &mut Session, question: Question, run: &Run<'_>) -> Result<(), StoreError> {
+    let segments = session.turn_segments(run.cancel).await;
+    for message in segments.into_iter().chain(question.attached).chain([question.message]) {
         session.append(message, None)?;
     }
     Ok(())

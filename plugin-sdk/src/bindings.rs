@@ -40,6 +40,7 @@ macro_rules! export_worlds {
 
 export_worlds! {
     tools "package astrarium:sdk; world tools-only { export astrarium:plugin/tools@0.1.0; }"
+    prompt_segment "package astrarium:sdk; world prompt-segment-only { export astrarium:plugin/prompt-segment@0.1.0; }"
     session_start "package astrarium:sdk; world session-start-only { export astrarium:plugin/session-start@0.1.0; }"
     pre_tool_use "package astrarium:sdk; world pre-tool-use-only { export astrarium:plugin/pre-tool-use@0.1.0; }"
     post_tool_use "package astrarium:sdk; world post-tool-use-only { export astrarium:plugin/post-tool-use@0.1.0; }"

@@ -45,6 +45,7 @@ pub mod http;
 pub mod kv;
 pub mod log;
 mod schema;
+pub mod segment;
 pub mod tool;
 
 pub use bindings::astrarium::host;
@@ -52,6 +53,7 @@ pub use bindings::astrarium::plugin::types::{AgentKind, CallContext as Context, 
 pub use config::config;
 pub use error::Error;
 pub use schemars;
+pub use segment::{Segment, Stability};
 pub use serde;
 pub use serde_json;
 pub use tool::{Output, Tool};

@@ -1,3 +1,5 @@
+//! Attached files: what their bytes are, and the message they become.
+
 use super::*;
 use crate::prompt::Language;
 

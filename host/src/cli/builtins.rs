@@ -92,7 +92,7 @@ pub(super) async fn run(talk: &mut Talk<'_>, built_in: BuiltIn, arguments: &str)
         BuiltIn::Cost => cost(talk),
         BuiltIn::Prompt => {
             let id = talk.session.as_ref().map(|session| session.id.as_str());
-            prompt::show(talk.host, id, talk.prompt, json)
+            prompt::show(talk.host, id, talk.prompt, json).await
         }
         BuiltIn::Plugins => {
             let command = match named {

@@ -5,6 +5,7 @@ use super::wishes::PromptArgs;
 use super::{Exit, usage};
 use crate::context::{AgentKind, CallContext};
 use crate::epoch::{self, Prefix};
+use crate::hooks::Hooks;
 use crate::host::Host;
 use crate::plain;
 use crate::prompt::marks::{self, marks};
@@ -15,6 +16,7 @@ use crate::tokens::{self, Tokenizer};
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 #[derive(Subcommand)]
 pub(super) enum PromptCommand {
@@ -44,10 +46,10 @@ pub(super) enum PromptCommand {
     },
 }
 
-pub(super) fn prompt(host: &Host, command: &PromptCommand) -> Result<Exit> {
+pub(super) async fn prompt(host: &Host, command: &PromptCommand) -> Result<Exit> {
     match command {
         PromptCommand::Show { session, json, prompt } => {
-            show(host, session.as_deref(), prompt, *json)?;
+            show(host, session.as_deref(), prompt, *json).await?;
         }
         PromptCommand::Diff { first, second, session, json } => {
             let id = session_id(host, session.as_deref())?;
@@ -63,10 +65,10 @@ pub(super) fn prompt(host: &Host, command: &PromptCommand) -> Result<Exit> {
 }
 
 /// Shows a session's prompt, or what a new one would begin with.
-pub(super) fn show(host: &Host, session: Option<&str>, prompt: &PromptArgs, json: bool) -> Result<()> {
+pub(super) async fn show(host: &Host, session: Option<&str>, prompt: &PromptArgs, json: bool) -> Result<()> {
     let shown = match session {
         Some(id) => of_session(host, id)?,
-        None => of_new(host, prompt)?,
+        None => of_new(host, prompt).await?,
     };
     if json {
         print_line(&serde_json::to_string_pretty(&shown.document())?);
@@ -89,7 +91,7 @@ struct Shown {
     price: Option<crate::price::Price>,
 }
 
-fn of_new(host: &Host, args: &PromptArgs) -> Result<Shown> {
+async fn of_new(host: &Host, args: &PromptArgs) -> Result<Shown> {
     let (choice, _) = host.choice();
     let model = choice.name.unwrap_or_default();
     let setup = host.setup(&model, args.wishes(true)?)?;
@@ -104,7 +106,10 @@ fn of_new(host: &Host, args: &PromptArgs) -> Result<Shown> {
     let uses = host.store.tool_uses()?;
     let shelf = &host.registry.services().shelf;
     let memory = epoch::memory_segment(&setup, &*shelf.list()?, shelf.folder(), "");
-    let (prefix, _) = Prefix::render(&setup, &host.registry.snapshot(), &uses, &context, vec![memory]);
+    let hooks = Hooks::new(host.registry.clone(), host.registry.services().clone());
+    let mut contributed = hooks.segments(&context, &CancellationToken::new(), false).await;
+    contributed.segments.push(memory);
+    let (prefix, _) = Prefix::render(&setup, &host.registry.snapshot(), &uses, &context, contributed);
     Ok(Shown { session: None, epoch: None, prefix, model, messages: 1, before: 0, requests: Vec::new(), price: None })
 }
 

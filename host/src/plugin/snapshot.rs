@@ -137,7 +137,7 @@ impl Plugin {
     /// The hooks it exports.
     pub fn hooks(&self) -> Vec<&'static str> {
         let names = self.code.iter().flat_map(|(loaded, _)| loaded.exports.names());
-        names.filter(|name| *name != "tools").collect()
+        names.filter(|name| !["tools", "prompt-segment"].contains(name)).collect()
     }
 
     /// SHA-256 of the component; empty when there is none.

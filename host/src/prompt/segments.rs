@@ -19,6 +19,8 @@ pub mod order {
     pub const NOTES: i32 = 50;
     /// The text of `--append-system-prompt`.
     pub const APPEND: i32 = 80;
+    /// What plugins contribute is dropped before anything of the host's own.
+    pub const PLUGIN_RANK: u8 = 9;
     /// The system context: behind everything (SPEC 1.10).
     pub const ENVIRONMENT: i32 = 90;
 }

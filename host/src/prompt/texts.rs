@@ -143,12 +143,13 @@ impl Texts {
 
 /// A reminder from the host, as the model is used to see one.
 pub fn reminder(text: &str) -> String {
-    format!("<system-reminder>\n{}\n</system-reminder>", without(&TAGS[2..], text.trim()))
+    format!("<system-reminder>\n{}\n</system-reminder>", without(&TAGS[3..], text.trim()))
 }
 
-/// Tags that only the host writes: whoever reads one takes what is in it for the host's own words. The first two
-/// are spoken of in reminders.
-const TAGS: [&str; 5] = ["command-name", "command-args", "attached-file", "system-reminder", "project-memory-context"];
+/// Tags that only the host writes: whoever reads one takes what is in it for the host's own words. The first three
+/// stand in reminders.
+const TAGS: [&str; 6] =
+    ["command-name", "command-args", "prompt-segment", "attached-file", "system-reminder", "project-memory-context"];
 
 /// Text of files, guests and tasks inside one of the host's tags: it cannot close the tag, nor open another one.
 pub fn contained(text: &str) -> String {

@@ -254,11 +254,11 @@ impl Runtime {
         answer.await
     }
 
-    fn hook_time(&self) -> Duration {
+    pub(super) fn hook_time(&self) -> Duration {
         Duration::from_millis(self.limits().hook_ms)
     }
 
-    async fn invoke<R: Send + 'static>(
+    pub(super) async fn invoke<R: Send + 'static>(
         self: &Arc<Self>,
         guest: Guest<'_>,
         time: Duration,
@@ -300,7 +300,7 @@ fn without_secrets(answer: ToolResult, web: &Caller) -> ToolResult {
     }
 }
 
-fn present<T>(indices: &Option<T>) -> wasmtime::Result<&T> {
+pub(super) fn present<T>(indices: &Option<T>) -> wasmtime::Result<&T> {
     indices.as_ref().ok_or_else(|| wasmtime::Error::msg("the component does not export what was called"))
 }
 

@@ -56,7 +56,7 @@ macro_rules! exports {
                 })
             }
 
-            /// Names of the exported interfaces, `tools` and the hooks, in the contract's order.
+            /// Names of the exported interfaces, `tools`, `prompt-segment` and the hooks, in the contract's order.
             pub fn names(&self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if self.$field.is_some() { names.push($name); })*
@@ -79,6 +79,8 @@ macro_rules! exports {
 exports! {
     /// Tools.
     tools: "tools",
+    /// Pieces of the prompt.
+    prompt_segment: "prompt-segment",
     /// The hook `session-start`.
     session_start: "session-start",
     /// The hook `pre-tool-use`.
@@ -168,7 +170,7 @@ fn check_contract(imports: &BTreeSet<String>, exports: &BTreeSet<String>) -> Res
     if !exports.iter().any(|name| ours(&name)) {
         let found: Vec<&str> = exports.iter().map(String::as_str).take(5).collect();
         return Err(LoadError::Contract(format!(
-            "it exports nothing of astrarium:plugin@{}, neither tools nor a hook (its exports: {})",
+            "it exports nothing of astrarium:plugin@{}, neither tools nor a segment nor a hook (its exports: {})",
             contract::VERSION,
             if found.is_empty() { "none".to_owned() } else { found.join(", ") }
         )));

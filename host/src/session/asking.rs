@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::epoch::{self, Epoch, Prefix};
+use crate::hooks::Contributed;
 use crate::memory::{Listing, Seen};
 use crate::prompt::marks::{self, marks};
 use crate::prompt::render::{self, Place};
@@ -10,6 +11,7 @@ use crate::request::{Request, ToolChoice};
 use crate::store::{RequestRecord, StoreError};
 use crate::transcript::{Message, Origin, Reply};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// A request that was answered, as far as the next one is compared with it.
 pub(super) struct Sent {
@@ -48,10 +50,10 @@ impl Session {
                 None => {
                     let snapshot = self.calls.registry.snapshot();
                     let uses = self.store.tool_uses()?;
-                    let mut contributed = Vec::new();
+                    let mut contributed = self.contributed.clone();
                     if let Some(listing) = &listing {
                         *self.calls.services.desk.memory() = Seen::all(listing);
-                        contributed.push(self.memory_segment(listing));
+                        contributed.segments.push(self.memory_segment(listing));
                     }
                     let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, contributed);
                     Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered, self.setup.tokenizer)?
@@ -81,6 +83,28 @@ impl Session {
         let asked = self.messages.iter().rev().find(|message| message.origin == Origin::User);
         let question = asked.map(|message| message.text()).unwrap_or_default();
         epoch::memory_segment(&self.setup, listing, self.calls.services.shelf.folder(), &question)
+    }
+
+    /// Has plugins render their segments, where an epoch is about to begin.
+    pub async fn contribute(&mut self, step: u32, cancel: &CancellationToken) {
+        if self.epoch.is_none() {
+            self.contributed = self.hooks.segments(&self.context(step), cancel, false).await;
+        }
+    }
+
+    /// Segments of this turn that say something else than the model saw last, as messages for the tail.
+    pub async fn turn_segments(&self, cancel: &CancellationToken) -> Vec<Message> {
+        let Contributed { segments, .. } = self.hooks.segments(&self.context(0), cancel, true).await;
+        let mut segments: Vec<_> = segments.into_iter().filter(|segment| !segment.text.trim().is_empty()).collect();
+        segments.sort_by_key(|segment| segment.order);
+        let message = |segment: &Segment| {
+            let opening = format!("<prompt-segment name=\"{}\">", segment.name);
+            let text = reminder(&format!("{opening}\n{}\n</prompt-segment>", segment.text.trim()));
+            let mut last = self.conversation().iter().rev().map(|message| message.text());
+            let last = last.find(|said| said.contains(&opening));
+            (last.as_deref() != Some(&text)).then(|| Message::host(text))
+        };
+        segments.iter().filter_map(message).collect()
     }
 
     /// Ends the epoch: the cache is lost anyway, so the next request is rendered from what there is then.

@@ -19,8 +19,10 @@ pub(super) async fn ask(
     tally: &mut Tally,
 ) -> Result<Reply, Halt> {
     let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
+    session.contribute(tally.steps, run.cancel).await;
     compaction::make_room(session, &mut tally.thrash, &mut tally.usage, &work).await?;
     loop {
+        session.contribute(tally.steps, run.cancel).await;
         for news in session.news()? {
             session.append(Message::host(news), None)?;
         }

@@ -4,17 +4,24 @@
 //! lies in the workspace, `astrarium.yaml` what the operator decided, `expected.txt` the transcript that must come of it.
 //! `UPDATE_EXPECT=1 cargo xtask test` writes `expected.txt` anew.
 
+use astrarium::host::Which;
+use astrarium::model::scripted::Scripted;
 use astrarium::transcript::{Block, Message, Origin, Part};
-use astrarium_tests::place::{Place, copy, play};
+use astrarium_tests::place::{Place, ask, copy};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
     question: String,
+    /// What is asked afterwards, each time in a session that is opened anew.
+    #[serde(default)]
+    then: Vec<String>,
     #[serde(default = "many")]
     max_steps: u32,
     #[serde(default)]
@@ -67,7 +74,16 @@ async fn run(folder: &Path) -> String {
         copy(&folder.join("workspace"), &place.workspace());
     }
     let host = place.host().await;
-    let (session, turn) = play(&host, &read("script.yaml"), &scenario.question, scenario.max_steps).await;
+    let model = Arc::new(Scripted::from_str("test", &read("script.yaml")).expect("the script reads"));
+    let mut session = host.session(Which::New { title: &scenario.question }, model.clone()).expect("the session opens");
+    let cancel = CancellationToken::new();
+    let mut turn = ask(&mut session, &scenario.question, scenario.max_steps, &cancel, |_| {}).await;
+    for question in &scenario.then {
+        let id = session.id.clone();
+        drop(session);
+        session = host.session(Which::Named(&id), model.clone()).expect("the session opens again");
+        turn = ask(&mut session, question, scenario.max_steps, &cancel, |_| {}).await;
+    }
     let mut text = String::new();
     for message in session.messages() {
         show(message, &mut text);
@@ -92,6 +108,7 @@ async fn run(folder: &Path) -> String {
 fn show(message: &Message, text: &mut String) {
     let who = match message.origin {
         Origin::User => "user",
+        Origin::Attached => "attached",
         Origin::Model => "model",
         Origin::Tools => "tools",
         Origin::Host => "host",

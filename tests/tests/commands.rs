@@ -167,7 +167,8 @@ fn a_command_is_confined_to_its_tools_and_answered_by_its_model_for_one_turn() {
     place.config("language: en\n").file("a.txt", "x\n");
     let call = "calls: [{ tool: glob_files, input: { pattern: '*.txt' } }]";
     let other = place.workspace().join("other.yaml");
-    fs::write(&other, format!("name: other\nsteps:\n- {call}\n- say: other answers\n")).unwrap();
+    let by_address = "calls: [{ tool: call_tool, input: { name: glob_files, input: { pattern: '*.txt' } } }]";
+    fs::write(&other, format!("name: other\nsteps:\n- {call}\n- {by_address}\n- say: other answers\n")).unwrap();
     put(
         &place,
         "look.md",
@@ -180,7 +181,7 @@ fn a_command_is_confined_to_its_tools_and_answered_by_its_model_for_one_turn() {
     assert!(ran.stderr.contains("other.yaml answers /look"), "{ran:?}");
     assert!(ran.stderr.contains("glob_files is not among the allowed-tools of /look: read_file"), "{ran:?}");
     assert!(ran.stdout.contains("other answers") && ran.stdout.contains("own answers"), "{ran:?}");
-    assert_eq!(ran.stderr.matches("  refused\n").count(), 1, "the next turn may call it: {ran:?}");
+    assert_eq!(ran.stderr.matches("  refused\n").count(), 2, "the next turn may call it: {ran:?}");
     put(&place, "ask.md", "---\nmodel: haiku\n---\nAsk.");
     let ran = place.run(&["run", "/ask", "--model", &model]);
     assert!(ran.status == 0 && ran.stderr.contains("haiku, which does not open"), "{ran:?}");

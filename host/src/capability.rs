@@ -3,6 +3,7 @@
 //! Nothing here decides what is granted, and nothing trusts what a guest says about itself: plugin, session and grants
 //! come from the store's own state. What a later release brings answers `denied` and says so.
 
+mod agents;
 mod config;
 mod context;
 pub mod http;

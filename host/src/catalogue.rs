@@ -8,7 +8,7 @@ use crate::matching;
 use crate::prompt::segments::first_sentence;
 use crate::request::ToolSpec;
 use crate::transcript::Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
 
 /// A tool as it is now.
@@ -30,6 +30,31 @@ pub struct Entry<'a> {
     pub deferred: bool,
     /// How often it was called on this home, to choose what is deferred for want of room.
     pub uses: u64,
+    /// Whether its plugin may start other agents.
+    pub starts_agents: bool,
+}
+
+/// Tools that an agent may use: all of them, until something is taken away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The only ones, where it is not all.
+    pub only: Option<BTreeSet<String>>,
+    /// Whether those are out of it whose plugins may start other agents.
+    pub no_agents: bool,
+}
+
+impl Reach {
+    /// Whether a tool is within it. `call_tool` always is, since it is an address and no tool.
+    pub fn has(&self, tool: &str, starts_agents: bool) -> bool {
+        let named = |only: &BTreeSet<String>| only.contains(tool) || tool == CALL_TOOL;
+        !(self.no_agents && starts_agents) && self.only.as_ref().is_none_or(named)
+    }
+
+    /// The entries within it. Where they were named one by one, none waits to be found.
+    pub fn of<'a>(&self, entries: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
+        let within = entries.into_iter().filter(|entry| self.has(entry.name, entry.starts_agents));
+        within.map(|entry| Entry { deferred: entry.deferred && self.only.is_none(), ..entry }).collect()
+    }
 }
 
 impl Entry<'_> {

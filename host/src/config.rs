@@ -64,8 +64,29 @@ pub struct Config {
     pub secrets: BTreeMap<String, SecretSource>,
     /// Which calls run, are asked about, or are refused.
     pub permissions: Permissions,
+    /// Agents that work for another one.
+    pub agents: AgentsConfig,
     /// Settings of single plugins, by name.
     pub plugins: BTreeMap<String, PluginConfig>,
+}
+
+/// Agents that work for another one.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentsConfig {
+    /// How deep agents may work for one another: 1 when only the session's own agent may start others, 0 when none may.
+    pub depth: u32,
+    /// Which model a word in an agent definition means, as `wire:name`: `haiku`, `sonnet`, `opus` or any other.
+    pub models: BTreeMap<String, String>,
+}
+
+/// Deepest that agents may work for one another: with ten steps each, a mistake below that would already be a thousand.
+const DEEPEST: u32 = 3;
+
+impl Default for AgentsConfig {
+    fn default() -> Self {
+        Self { depth: 1, models: BTreeMap::new() }
+    }
 }
 
 /// The operator's part of the system prompt. Each text is a segment of its own; a blank one is left out.
@@ -155,6 +176,9 @@ impl Config {
         }
         if let Some(mistake) = config.retry.mistake() {
             bail!("{}: retry: {mistake}", path.display());
+        }
+        if config.agents.depth > DEEPEST {
+            bail!("{}: agents: depth: must be from 0 to {DEEPEST}", path.display());
         }
         if config.max_steps == Some(0) {
             bail!("{}: {}max_steps: must be at least 1", path.display(), yaml::place(&text, &["max_steps"]));

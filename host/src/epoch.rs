@@ -3,7 +3,7 @@
 //! It begins at the start of a session and wherever the cache is lost anyway: compaction, `/clear`, a resume after the
 //! cache's life or with another persona, config or model. A warm resume sends the very bytes again, kept by their hash.
 
-use crate::catalogue::{self, Entry, Frozen, Told};
+use crate::catalogue::{self, Entry, Frozen, Reach, Told};
 use crate::context::CallContext;
 use crate::digest::hex;
 use crate::hooks::Contributed;
@@ -43,6 +43,8 @@ pub struct Setup {
     pub tokenizer: Tokenizer,
     /// How long the provider is asked to keep what it cached.
     pub cache_life: CacheLife,
+    /// Tools that the agent may use.
+    pub reach: Reach,
 }
 
 /// What stands in front, as kept in the store.
@@ -88,7 +90,7 @@ impl Prefix {
         contributed: Contributed,
     ) -> (Self, Told) {
         let texts = &setup.persona.texts;
-        let entries = snapshot.entries(uses);
+        let entries = setup.reach.of(snapshot.entries(uses));
         let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, setup.tokenizer);
         let (Frozen { tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
         let lines: Vec<ToolLine<'_>> = tools
@@ -189,6 +191,7 @@ pub fn inputs(setup: &Setup, model: &str, context: &CallContext) -> String {
     let headless = setup.wishes.headless && setup.wishes.custom.is_some();
     take(&format!("{:?}", Wishes { headless, ..setup.wishes.clone() }));
     take(&format!("{:?} {} {} {}", setup.notes, setup.memory_mechanics, setup.prompt_tokens, setup.window));
+    take(&format!("{:?}", setup.reach));
     take(&format!("{:?}", surroundings::instructions(&context.workspace)));
     take(&context.workspace.display().to_string());
     take(&context.language);
@@ -245,8 +248,8 @@ impl Epoch {
     }
 
     /// Tools that are new or have changed since the model was told, as a text for it; told from now on.
-    pub fn news(&mut self, snapshot: &Snapshot) -> Option<String> {
-        let entries = snapshot.entries(&Uses::new());
+    pub fn news(&mut self, snapshot: &Snapshot, reach: &Reach) -> Option<String> {
+        let entries = reach.of(snapshot.entries(&Uses::new()));
         let news = catalogue::news(&mut self.told, &entries);
         (!news.is_empty()).then(|| catalogue::announce(&news))
     }

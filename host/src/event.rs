@@ -1,5 +1,6 @@
 //! What happens in a turn, as it happens: the one stream that every street (terminal, JSON, later HTTP) shows.
 
+use crate::context::AgentKind;
 use crate::transcript::CallStatus;
 use crate::transcript::Usage;
 use serde::Serialize;
@@ -82,6 +83,15 @@ pub enum Event {
         /// One line.
         text: String,
     },
+    /// Another agent that works for this one: something happened in its own turn.
+    Agent {
+        /// Session id of that agent.
+        session: String,
+        /// Name of its definition; empty for the default one.
+        agent: String,
+        /// What happened.
+        event: Box<Event>,
+    },
     /// The run has ended.
     Done(Outcome),
 }
@@ -124,12 +134,28 @@ pub struct Outcome {
     pub tool_calls: u32,
     /// How many of them were refused by a hook or a rule.
     pub refused_calls: u32,
-    /// What all its answers cost.
+    /// What all its answers cost, with those of the agents that worked for it.
     pub usage: Usage,
-    /// The money for it by the operator's price table; none where the table does not have the model.
+    /// The money for it by the operator's price table; none where the table does not have a model that answered.
     pub cost: Option<f64>,
     /// What went wrong, when it failed.
     pub error: Option<String>,
+    /// The agents that worked for it, in the order in which they ended.
+    pub agents: Vec<AgentOutcome>,
+}
+
+/// How another agent ended that worked for a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AgentOutcome {
+    /// Kind of agent.
+    pub kind: AgentKind,
+    /// Name of its definition; empty for the default one.
+    pub agent: String,
+    /// The call that it worked for.
+    pub call: String,
+    /// How its own run ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
 }
 
 /// Why a run ended.

@@ -15,7 +15,8 @@ use crate::event::EndReason;
 use crate::fold::{Judgement, Verdict};
 use crate::plain;
 use crate::plugin::{Plugin, Registry, Snapshot};
-use crate::runtime::{Answer, CallError, CompactFigures, Guest, GuestEnv, Loaded, Services, StepFigures, ToolAnswer};
+use crate::runtime::{AgentBegins, AgentEnded, Answer, CallError, CompactFigures, Guest, GuestEnv, Loaded, Services};
+use crate::runtime::{StepFigures, ToolAnswer};
 use crate::transcript::Part;
 pub use probe::Probed;
 pub use segments::Contributed;
@@ -39,7 +40,8 @@ const FAILURES: u32 = 3;
 pub struct Hooks {
     registry: Arc<Registry>,
     services: Services,
-    failures: Mutex<BTreeMap<String, u32>>,
+    /// Failures so far by plugin, counted for the session and all of its agents.
+    failures: Arc<Mutex<BTreeMap<String, u32>>>,
     /// What the user has not been told yet.
     news: Mutex<Vec<String>>,
 }
@@ -85,7 +87,12 @@ pub struct Answered<'a> {
 impl Hooks {
     /// Hooks of the plugins in `registry`, for one session.
     pub fn new(registry: Arc<Registry>, services: Services) -> Self {
-        Self { registry, services, failures: Mutex::default(), news: Mutex::default() }
+        Self { registry, services, failures: Arc::default(), news: Mutex::default() }
+    }
+
+    /// The same that count failures with those of `other`, whose agents they are for.
+    pub fn beside(self, other: &Hooks) -> Self {
+        Self { failures: other.failures.clone(), ..self }
     }
 
     /// Texts for the model, in hook order, and whether unfinished tasks are to be recalled.
@@ -265,6 +272,43 @@ impl Hooks {
             let trail = witness.trail.clone();
             let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().post_compact(guest, figures);
+            self.observe(witness, plugin, answer, &mut entries).await;
+        }
+        self.put(entries);
+    }
+
+    /// What the hooks want said to another agent before its task, in hook order.
+    pub async fn subagent_start(
+        &self,
+        context: &CallContext,
+        cancel: &CancellationToken,
+        begins: &AgentBegins<'_>,
+    ) -> Vec<String> {
+        let snapshot = self.registry.snapshot();
+        let (mut texts, mut entries) = (Vec::new(), Vec::new());
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.subagent_start.is_some()) {
+            let witness = Witness::new("subagent-start", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, cancel);
+            let answer = self.registry.runtime().subagent_start(guest, begins);
+            let text = self.observe(witness, plugin, answer, &mut entries).await.flatten();
+            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
+        }
+        self.put(entries);
+        texts
+    }
+
+    /// Tells the observers that another agent has ended.
+    pub async fn subagent_stop(&self, context: &CallContext, ended: &AgentEnded<'_>) {
+        let snapshot = self.registry.snapshot();
+        // Of its own: a cancelled agent still stops in order.
+        let cancel = CancellationToken::new();
+        let mut entries = Vec::new();
+        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.subagent_stop.is_some()) {
+            let witness = Witness::new("subagent-stop", plugin, context);
+            let trail = witness.trail.clone();
+            let guest = self.guest(loaded, env, context, &trail, &cancel);
+            let answer = self.registry.runtime().subagent_stop(guest, ended);
             self.observe(witness, plugin, answer, &mut entries).await;
         }
         self.put(entries);

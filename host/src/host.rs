@@ -1,8 +1,10 @@
 //! The host, put together: folders, config, store, runtime, registry and model. The one place that knows all of them.
 
 use crate::capability::http::Web;
+use crate::catalogue::Reach;
 use crate::config::{self, Config};
 use crate::consent::Asker;
+use crate::context::AgentKind;
 use crate::epoch::Setup;
 use crate::event::{Event, Sink};
 use crate::model::recover::Recovering;
@@ -14,7 +16,7 @@ use crate::plugin::{Registry, Settings};
 use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
 use crate::runtime::{Runtime, Services};
-use crate::session::{Parts, Session};
+use crate::session::{Parts, Post, Session};
 use crate::shelf::Shelf;
 use crate::store::{Audit, NewSession, Store};
 use crate::tokens::Tokenizer;
@@ -25,10 +27,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 mod options;
+mod staff;
 
 pub use options::Options;
 pub(crate) use options::make_home;
 use options::{check_workspace, kept_out};
+use staff::Hired;
 
 /// The host of one process.
 pub struct Host {
@@ -194,7 +198,13 @@ impl Host {
         let setup = self.setup(model.name(), wishes)?;
         let workspace = self.options.workspace.display().to_string();
         let id = match which {
-            Which::Named(id) => self.store.session(id)?.id,
+            Which::Named(id) => {
+                let id = self.store.session(id)?.id;
+                if let Some(agent) = self.store.agent(&id)? {
+                    bail!("session {id} is that of an agent that worked for {}; go on with that one", agent.parent);
+                }
+                id
+            }
             Which::Latest => match self.store.latest_session(&workspace)? {
                 Some(session) => session.id,
                 None => bail!("there is no session of {workspace} to continue; leave out --continue to begin one"),
@@ -215,7 +225,14 @@ impl Host {
             setup,
             workspace: self.options.workspace.clone(),
             max_output_tokens: self.config.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
-            lock,
+            post: Post {
+                kind: AgentKind::Main,
+                agent: String::new(),
+                works_for: None,
+                depth: self.config.agents.depth,
+            },
+            staff: Arc::new(Hired { config: self.config.clone(), endpoints: self.choice().1 }),
+            lock: Some(lock),
         };
         let mut session = Session::open(parts, id)?;
         session.calls.consent = Arc::new(Consent::new(self.asker()));
@@ -234,18 +251,7 @@ impl Host {
 
     /// The window of a model in tokens, and who says so.
     pub fn window(&self, model: &str) -> Result<(u64, &'static str)> {
-        if let Ok(text) = std::env::var("ASTRARIUM_CONTEXT_WINDOW")
-            && !text.trim().is_empty()
-        {
-            return match text.trim().parse() {
-                Ok(tokens) if tokens >= 1_000 => Ok((tokens, "ASTRARIUM_CONTEXT_WINDOW")),
-                _ => bail!("ASTRARIUM_CONTEXT_WINDOW is {text:?}; write a number of tokens, at least 1000"),
-            };
-        }
-        let config = self.config.context_windows.get(model).map(|tokens| (*tokens, "context_windows of the config"));
-        let config = config.or(self.config.context_window.map(|tokens| (tokens, "context_window of the config")));
-        let known = || windows::known(model).map(|tokens| (tokens, "known by the model's name"));
-        Ok(config.or_else(known).unwrap_or((windows::USUAL, "assumed, as this model is not known here")))
+        window(&self.config, model)
     }
 
     /// The model that writes summaries, where the config names one.
@@ -269,6 +275,7 @@ impl Host {
             window: self.window(if model.is_empty() { "scripted:no-model" } else { model })?.0,
             tokenizer: Tokenizer::of(model),
             cache_life: self.config.cache_life,
+            reach: Reach { no_agents: self.config.agents.depth == 0, ..Reach::default() },
         })
     }
 
@@ -298,6 +305,22 @@ impl Host {
         let language = self.config.language.clone().unwrap_or_else(locale);
         if language.starts_with("zh") { Language::Zh } else { Language::En }
     }
+}
+
+/// The window of a model in tokens, and who says so.
+fn window(config: &Config, model: &str) -> Result<(u64, &'static str)> {
+    if let Ok(text) = std::env::var("ASTRARIUM_CONTEXT_WINDOW")
+        && !text.trim().is_empty()
+    {
+        return match text.trim().parse() {
+            Ok(tokens) if tokens >= 1_000 => Ok((tokens, "ASTRARIUM_CONTEXT_WINDOW")),
+            _ => bail!("ASTRARIUM_CONTEXT_WINDOW is {text:?}; write a number of tokens, at least 1000"),
+        };
+    }
+    let named = config.context_windows.get(model).map(|tokens| (*tokens, "context_windows of the config"));
+    let named = named.or(config.context_window.map(|tokens| (tokens, "context_window of the config")));
+    let known = || windows::known(model).map(|tokens| (tokens, "known by the model's name"));
+    Ok(named.or_else(known).unwrap_or((windows::USUAL, "assumed, as this model is not known here")))
 }
 
 /// What the operator's files say, for the registry.

@@ -4,6 +4,7 @@
 //! five floors, in this order; a file names only its own floor and those above it, and a test in `tests/` checks it.
 
 // Words.
+pub mod assignment;
 pub mod audit;
 pub mod consent;
 pub mod context;
@@ -51,6 +52,7 @@ pub mod compaction;
 pub mod epoch;
 pub mod hooks;
 pub mod session;
+pub mod subagent;
 pub mod tool_call;
 pub mod turn;
 // Street.

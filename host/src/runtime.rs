@@ -22,7 +22,7 @@ mod workers;
 pub use call::{CallError, CallStats, Guest};
 pub use clock::Clock;
 pub use guest::{ContextDesk, Desk, GuestEnv, GuestState, Preopen, Services};
-pub use invoke::{Answer, CompactFigures, StartAnswer, StepFigures, ToolAnswer};
+pub use invoke::{AgentBegins, AgentEnded, Answer, CompactFigures, StartAnswer, StepFigures, ToolAnswer};
 pub use load::{Exports, LoadError, Loaded};
 pub use segments::Contribution;
 

@@ -13,14 +13,28 @@ use crate::prompt::tasks::{self, TaskLine};
 use crate::prompt::{Language, Texts};
 use crate::runtime::Desk;
 use crate::store::{Store, StoreError, Task, TaskStatus};
-use crate::tool_call::Calls;
+use crate::subagent::Staff;
+use crate::tool_call::{Calls, Consent};
 use crate::transcript::{Block, Message, Origin, Part, Role, Usage};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod asking;
 mod view;
+
+/// On whose behalf a session works: a person's, but for what is said here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// Kind of agent.
+    pub kind: AgentKind,
+    /// Name of its agent definition; empty for the default one.
+    pub agent: String,
+    /// Session and call that it works for.
+    pub works_for: Option<(String, String)>,
+    /// How many agents may work for one another below it.
+    pub depth: u32,
+}
 
 /// What a session works with.
 pub struct Parts {
@@ -40,8 +54,13 @@ pub struct Parts {
     pub max_output_tokens: u32,
     /// What its answers cost, where that is known.
     pub price: Option<Price>,
-    /// Held while the session is open, so that no other process writes to it.
-    pub lock: File,
+    /// On whose behalf it works.
+    pub post: Post,
+    /// What agents below it are made of.
+    pub staff: Arc<dyn Staff>,
+    /// Held while the session is open, so that no other process writes to it; none for one that only another session writes
+    /// to, which is locked itself.
+    pub lock: Option<File>,
 }
 
 /// A session, open.
@@ -64,6 +83,10 @@ pub struct Session {
     pub max_output_tokens: u32,
     /// What its answers cost, where that is known.
     pub price: Option<Price>,
+    /// On whose behalf it works.
+    pub post: Post,
+    /// What agents below it are made of.
+    pub staff: Arc<dyn Staff>,
     /// Whether it goes on from an earlier run.
     pub resumed: bool,
     /// Whether its start has been announced to the hooks in this process.
@@ -80,15 +103,16 @@ pub struct Session {
     next_epoch: &'static str,
     /// The last request that was answered, to compare the next one with.
     sent: Option<asking::Sent>,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Session {
     /// Opens the session `id`, new or old.
     pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
-        let Parts { store, registry, model, summary_model, setup, workspace, max_output_tokens, price, lock } = parts;
+        let Parts { store, registry, model, summary_model, setup, workspace, max_output_tokens, price, .. } = parts;
+        let Parts { post, staff, lock, .. } = parts;
         let messages: Vec<Arc<Message>> = store.messages(&id)?.into_iter().map(Arc::new).collect();
-        let calls = Calls::new(registry, Desk::default());
+        let calls = Calls::new(registry, Desk::default().within(setup.reach.clone()));
         let (view, renewed) = view::View::open(&store, &id, model.name(), &messages)?;
         let mut session = Self {
             id,
@@ -100,6 +124,8 @@ impl Session {
             setup,
             max_output_tokens,
             price,
+            post,
+            staff,
             resumed: !messages.is_empty(),
             begun: false,
             workspace,
@@ -117,6 +143,19 @@ impl Session {
         };
         session.mend()?;
         Ok(session)
+    }
+
+    /// Makes it one of the agents of another session: who can be asked and which hooks have failed too often is common to all.
+    pub fn join(&mut self, hooks: &Hooks, consent: Arc<Consent>) {
+        let own = Hooks::new(self.calls.registry.clone(), self.calls.services.clone());
+        self.hooks = Arc::new(own.beside(hooks));
+        self.calls.hooks = self.hooks.clone();
+        self.calls.consent = consent;
+    }
+
+    /// Where it works.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
     }
 
     /// The whole transcript. The model sees [`Session::conversation`].
@@ -148,7 +187,7 @@ impl Session {
             session: self.id.clone(),
             call: String::new(),
             step,
-            agent: AgentKind::Main,
+            agent: self.post.kind,
             language: self.language().tag().into(),
             workspace: self.workspace.clone(),
         }

@@ -3,6 +3,7 @@
 //! The only place that speaks SQL. Every write is one transaction that has ended when the function returns, so the next
 //! act happens only after the last one is on record. Messages are appended and never changed or removed.
 
+mod agents;
 mod audit;
 mod calls;
 mod compactions;
@@ -13,6 +14,7 @@ mod sessions;
 mod skills;
 mod tasks;
 
+pub use agents::{AgentRecord, NewAgent};
 pub use audit::{Audit, AuditFilter, AuditHead, AuditRow, Verified, recorded};
 pub use calls::CallRecord;
 pub use compactions::CompactionRecord;

@@ -11,7 +11,7 @@ use crate::audit;
 use crate::catalogue;
 use crate::context::CallContext;
 use crate::hooks::{Answered, Hooks, Judged, Moment};
-use crate::plugin::{Plugin, Registry, Snapshot, State};
+use crate::plugin::{Plugin, Registry, Snapshot, State, Uses};
 use crate::runtime::{CallError, Desk, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::{CallStatus, Part};
 use record::Note;
@@ -146,6 +146,10 @@ impl Calls {
             let reason = format!("{} is not among the allowed-tools of {by}: {}", asked.tool, tools.join(", "));
             return Err(refused(&reason, Some(plugin)));
         }
+        if !self.services.desk.reach.has(&tool.name, plugin.starts_agents()) {
+            let tools = self.services.desk.reach.of(snapshot.entries(&Uses::new()));
+            return Err(refused(&out_of_reach(&tool.name, &tools), Some(plugin)));
+        }
         let (loaded, env) = usable(plugin).map_err(|reason| refused(&reason, Some(plugin)))?;
         if let Some(raw) = asked.malformed {
             let shown: String = raw.chars().take(200).collect();
@@ -254,6 +258,11 @@ fn usable(plugin: &Plugin) -> Result<(Arc<Loaded>, Arc<GuestEnv>), String> {
         )),
         _ => Err(format!("the plugin {} could not be loaded; do not retry, use another tool", plugin.name)),
     }
+}
+
+fn out_of_reach(name: &str, tools: &[catalogue::Entry<'_>]) -> String {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+    format!("{name} is not among the tools of this agent; do not retry, it has {}", names.join(", "))
 }
 
 fn unknown(snapshot: &Snapshot, name: &str) -> String {

@@ -8,7 +8,6 @@ use crate::compact::{Thrash, Trigger};
 use crate::compaction::{self, Failure, Work};
 use crate::context::CallContext;
 use crate::event::{EndReason, Event, Outcome, Sink};
-use crate::hooks::Hooks;
 use crate::model::ToolChoice;
 use crate::prompt;
 use crate::prompt::nudge::Watch;
@@ -16,12 +15,13 @@ use crate::runtime::StepFigures;
 use crate::session::Session;
 use crate::stop::{self, Next, OutputLimit, Repeated, Repeats};
 use crate::store::StoreError;
+use crate::subagent::Office;
 use crate::transcript::{Block, Message, Origin, Reply, Role, StopReason, Usage, text_of};
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 mod asking;
 mod calls;
+mod ends;
 mod nudges;
 
 use asking::ask;
@@ -88,23 +88,34 @@ impl<T: Into<Message>> From<T> for Question {
     }
 }
 
-/// Answers `question` in `session`.
+/// Answers `question` in `session`, and runs the agents that its guests ask for meanwhile.
 pub async fn run(session: &mut Session, question: impl Into<Question>, run: &Run<'_>) -> Outcome {
+    let office = Office::of(session, run);
+    let (mut outcome, agents) = office.beside(answer(session, question.into(), run)).await;
+    for agent in &agents {
+        outcome.usage = outcome.usage.plus(agent.outcome.usage);
+        outcome.cost = outcome.cost.zip(agent.outcome.cost).map(|(own, other)| own + other);
+    }
+    outcome.agents = agents;
+    (run.sink)(Event::Done(outcome.clone()));
+    outcome
+}
+
+async fn answer(session: &mut Session, question: Question, run: &Run<'_>) -> Outcome {
     let mut tally = Tally::default();
-    let hooks = session.hooks.clone();
     (run.sink)(Event::Started {
         session: session.id.clone(),
         resumed: session.resumed,
         model: session.model.name().into(),
     });
-    let ended = steps(session, question.into(), run, &mut tally).await;
+    let ended = steps(session, question, run, &mut tally).await;
     let (reason, answer, error) = match ended {
         Ok((reason, answer)) => (reason, answer, None),
         Err(Halt::Cancelled) => (EndReason::Cancelled, String::new(), None),
         Err(Halt::Failed(reason)) => (EndReason::Failed, String::new(), Some(reason)),
     };
-    hooks.session_stop(&session.context(tally.steps), reason, tally.steps, tally.tool_calls).await;
-    let outcome = Outcome {
+    ends::end(session, &tally, reason, &answer).await;
+    Outcome {
         session: session.id.clone(),
         model: session.model.name().into(),
         reason,
@@ -115,9 +126,8 @@ pub async fn run(session: &mut Session, question: impl Into<Question>, run: &Run
         usage: tally.usage,
         cost: session.price.map(|price| price.of(tally.usage)),
         error,
-    };
-    (run.sink)(Event::Done(outcome.clone()));
-    outcome
+        agents: Vec::new(),
+    }
 }
 
 async fn steps(
@@ -126,7 +136,7 @@ async fn steps(
     run: &Run<'_>,
     tally: &mut Tally,
 ) -> Result<(EndReason, String), Halt> {
-    begin(session, question, run).await?;
+    ends::begin(session, question, run).await?;
     tally.tasks_written = session.store.tasks_written(&session.id)?;
     loop {
         tally.steps += 1;
@@ -218,40 +228,6 @@ fn shortfall(stop: &StopReason) -> Option<&'static str> {
         StopReason::Refusal => Some("the model declined to answer"),
         _ => None,
     }
-}
-
-/// Puts the question on record, with what the hooks add and the tasks that wait.
-async fn begin(session: &mut Session, question: Question, run: &Run<'_>) -> Result<(), Halt> {
-    // An earlier turn of this process may have failed between a call and its result.
-    session.mend()?;
-    let context = session.context(0);
-    if !session.begun {
-        session.begun = true;
-        let open = session.open_tasks()?;
-        let hooks: Arc<Hooks> = session.hooks.clone();
-        let model = session.model.name().to_owned();
-        let (texts, recovery) = hooks.session_start(&context, run.cancel, session.resumed, &model, open).await;
-        for text in texts {
-            session.append(Message::host(prompt::reminder(&text)), None)?;
-        }
-        put(session, question, run).await?;
-        if recovery && open > 0 {
-            let block = session.task_recovery()?;
-            session.append(Message::host(block), None)?;
-        }
-    } else {
-        put(session, question, run).await?;
-    }
-    Ok(())
-}
-
-/// The question, behind what plugins say of this turn and the files beside it.
-async fn put(session: &mut Session, question: Question, run: &Run<'_>) -> Result<(), StoreError> {
-    let segments = session.turn_segments(run.cancel).await;
-    for message in segments.into_iter().chain(question.attached).chain([question.message]) {
-        session.append(message, None)?;
-    }
-    Ok(())
 }
 
 fn record(session: &mut Session, reply: &Reply) -> Result<u64, Halt> {

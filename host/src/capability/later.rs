@@ -3,9 +3,9 @@
 
 use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::contract::astrarium::host::{agents, process, skills};
+use crate::runtime::contract::astrarium::host::{process, skills};
 
-fn later<T>(interface: &str) -> Result<T, Error> {
+pub(super) fn later<T>(interface: &str) -> Result<T, Error> {
     Err(Error::Denied(format!(
         "this host (astrarium {}) does not offer astrarium:host/{interface} yet; do not retry",
         env!("CARGO_PKG_VERSION")
@@ -25,39 +25,5 @@ impl skills::Host for GuestState {
 
     async fn load(&mut self, _: String, _: Option<String>, _: Option<u32>) -> Result<skills::Loaded, Error> {
         later("skills")
-    }
-}
-
-impl agents::Host for GuestState {
-    async fn run(&mut self, _: agents::Assignment) -> Result<agents::Report, Error> {
-        later("agents")
-    }
-
-    async fn start(&mut self, _: String, _: String, _: Option<String>) -> Result<String, Error> {
-        later("agents")
-    }
-
-    async fn status(&mut self, _: String) -> Result<String, Error> {
-        later("agents")
-    }
-
-    async fn cancel(&mut self, _: String) -> Result<bool, Error> {
-        later("agents")
-    }
-
-    async fn create_teammate(&mut self, _: String, _: String) -> Result<(), Error> {
-        later("agents")
-    }
-
-    async fn send(&mut self, _: String, _: String) -> Result<(), Error> {
-        later("agents")
-    }
-
-    async fn receive(&mut self) -> Result<String, Error> {
-        later("agents")
-    }
-
-    async fn teammates(&mut self) -> Result<String, Error> {
-        later("agents")
     }
 }

@@ -15,7 +15,7 @@ impl tools::Host for GuestState {
             return Err(Error::NotFound("no tools are known where this guest runs; call it as a tool".into()));
         };
         let snapshot = registry.snapshot();
-        let entries = snapshot.entries(&Uses::new());
+        let entries = self.services.desk.reach.of(snapshot.entries(&Uses::new()));
         let found = catalogue::search(&entries, &query, limit.clamp(1, MOST) as usize);
         let found = found.into_iter().map(|entry| tools::Entry {
             name: entry.name.to_owned(),

@@ -16,6 +16,7 @@ fn entry<'a>(name: &'a str, built_in: bool, uses: u64, schema: &'a Json) -> Entr
         schema,
         deferred: false,
         uses,
+        starts_agents: false,
     }
 }
 

@@ -90,10 +90,31 @@ impl Printer {
                 "compacted ({trigger}, {layer}): {} messages to {}, about {} tokens to {}",
                 messages.0, messages.1, tokens.0, tokens.1
             ))),
+            Event::Agent { agent, event, .. } => self.show_agent(agent, event),
             Event::Done(_) => {
                 self.spinner.finish_and_clear();
                 self.end_line();
             }
+        }
+    }
+
+    /// What another agent does: its calls a line each, and how it ended.
+    fn show_agent(&self, agent: &str, event: &Event) {
+        let agent = if agent.is_empty() { "agent" } else { agent };
+        match event {
+            Event::CallFinished(finished) => {
+                let lines = call_lines(finished);
+                self.note(&format!("  {agent} › {}", lines.lines().next().unwrap_or_default()));
+            }
+            Event::Notice { text } => self.note(&format!("  {agent} › {}", notice(text))),
+            Event::Agent { agent: inner, event, .. } => self.show_agent(&format!("{agent} › {inner}"), event),
+            Event::Done(outcome) => self.note(&format!(
+                "  {agent} › {}: {} steps, {} tool calls",
+                outcome.reason.as_str(),
+                outcome.steps,
+                outcome.tool_calls
+            )),
+            _ => self.wait(agent),
         }
     }
 

@@ -150,6 +150,11 @@ impl Plugin {
         self.code.as_ref().is_some_and(|(loaded, _)| is_gate(&loaded.exports))
     }
 
+    /// Whether it may start other agents.
+    pub fn starts_agents(&self) -> bool {
+        self.code.as_ref().is_some_and(|(_, env)| env.effective.agents)
+    }
+
     /// Place of its hooks.
     pub fn order(&self) -> i32 {
         self.manifest.as_ref().map_or(0, |manifest| manifest.order)
@@ -206,6 +211,7 @@ impl Snapshot {
             schema: &tool.schema.canonical,
             deferred: plugin.manifest.as_ref().is_some_and(|manifest| manifest.deferred),
             uses: uses.get(&tool.name).copied().unwrap_or(0),
+            starts_agents: plugin.starts_agents(),
         });
         tools.collect()
     }

@@ -4,8 +4,10 @@ use super::captured::Captured;
 use super::clock::Clock;
 use super::limiter::Limiter;
 use super::{contract, fs_gate};
+use crate::assignment::Way;
 use crate::audit::Trail;
 use crate::capability::http::{Caller, Hooks, Web};
+use crate::catalogue::Reach;
 use crate::context::CallContext;
 use crate::grant::{Capabilities, SecretSource};
 use crate::limits::Limits;
@@ -82,6 +84,10 @@ pub struct Services {
 pub struct Desk {
     /// Where its plugins are, for `tools`.
     pub registry: Option<Arc<Registry>>,
+    /// Tools that its agent may use.
+    pub reach: Reach,
+    /// The way to whoever runs other agents, for `agents`.
+    pub agents: Way,
     /// What the session knows of the memory files, so that its own writes are no news to it.
     memory: Mutex<Seen>,
     /// How full the conversation is, and what is wanted of it, for `context`; none where no conversation is under way.
@@ -104,6 +110,11 @@ pub struct ContextDesk {
 }
 
 impl Desk {
+    /// For an agent that may use these tools.
+    pub fn within(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
+
     /// What the session knows of the memory files.
     pub fn memory(&self) -> MutexGuard<'_, Seen> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)

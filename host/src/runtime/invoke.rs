@@ -53,6 +53,39 @@ pub struct CompactFigures {
     pub method: &'static str,
 }
 
+/// Another agent that begins, for `subagent-start`.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentBegins<'a> {
+    /// Name of its definition; empty for the default one.
+    pub agent: &'a str,
+    /// The task, word for word.
+    pub task: &'a str,
+    /// Steps it may take.
+    pub max_steps: u32,
+    /// Whose it is.
+    pub extra: &'a Value,
+}
+
+/// Another agent that has ended, for `subagent-stop`.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentEnded<'a> {
+    /// Name of its definition; empty for the default one.
+    pub agent: &'a str,
+    /// Why it ended.
+    pub reason: EndReason,
+    /// Steps it took.
+    pub steps: u32,
+    /// Tool calls it made.
+    pub tool_calls: u32,
+    /// Its answer.
+    pub answer: &'a str,
+    /// Whose it is.
+    pub extra: &'a Value,
+}
+
+/// Characters of an answer that `subagent-stop` hooks see, as the contract has it.
+const SUMMARY: usize = 2_000;
+
 /// What a `session-start` hook wants changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartAnswer {
@@ -231,6 +264,47 @@ impl Runtime {
         let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
             Box::pin(async move {
                 present(&exports.post_compact)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
+            })
+        });
+        answer.await
+    }
+
+    /// Tells a `subagent-start` hook; it may answer with a text for the agent.
+    pub async fn subagent_start(
+        self: &Arc<Self>,
+        guest: Guest<'_>,
+        begins: &AgentBegins<'_>,
+    ) -> Answer<Option<String>> {
+        let event = exports::subagent_start::SubagentStartEvent {
+            agent: begins.agent.to_owned(),
+            task: begins.task.to_owned(),
+            max_steps: begins.max_steps,
+            extra: begins.extra.to_string(),
+        };
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.subagent_start)?
+                    .load(&mut *store, instance)?
+                    .call_handle(store, &context, &event)
+                    .await
+            })
+        });
+        answer.await
+    }
+
+    /// Tells a `subagent-stop` hook.
+    pub async fn subagent_stop(self: &Arc<Self>, guest: Guest<'_>, ended: &AgentEnded<'_>) -> Answer<()> {
+        let event = exports::subagent_stop::SubagentStopEvent {
+            agent: ended.agent.to_owned(),
+            reason: ended.reason.as_str().to_owned(),
+            steps: ended.steps,
+            tool_calls: ended.tool_calls,
+            summary: ended.answer.chars().take(SUMMARY).collect(),
+            extra: ended.extra.to_string(),
+        };
+        let answer = self.invoke(guest, self.hook_time(), move |store, instance, exports, context| {
+            Box::pin(async move {
+                present(&exports.subagent_stop)?.load(&mut *store, instance)?.call_handle(store, &context, &event).await
             })
         });
         answer.await

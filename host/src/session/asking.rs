@@ -67,8 +67,12 @@ impl Session {
         }
     }
 
-    /// The memory files. A shelf that does not read is said and leaves the session without memories, never silently.
+    /// The memory files; none for an agent that works for another one and is told what it needs. A shelf that does not read is
+    /// said and leaves the session without memories, never silently.
     fn listing(&self) -> Option<Arc<Listing>> {
+        if self.post.works_for.is_some() {
+            return None;
+        }
         match self.calls.services.shelf.list() {
             Ok(listing) => Some(listing),
             Err(error) => {
@@ -119,8 +123,9 @@ impl Session {
         let snapshot = self.calls.registry.snapshot();
         let (store, id) = (self.store.clone(), self.id.clone());
         let mut news = Vec::new();
+        let reach = self.setup.reach.clone();
         let epoch = self.epoch()?;
-        if let Some(tools) = epoch.news(&snapshot) {
+        if let Some(tools) = epoch.news(&snapshot, &reach) {
             epoch.keep_told(&store, &id)?;
             news.push(reminder(&self.texts().fill("catalogue-news", &[("tools", &tools)])));
         }

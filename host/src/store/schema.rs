@@ -142,6 +142,20 @@ const MIGRATIONS: &[&str] = &[
         view text not null
     ) strict, without rowid;
 ",
+    "
+    create table agents (
+        session text primary key references sessions (id),
+        parent text not null references sessions (id),
+        call text not null,
+        kind text not null,
+        agent text not null,
+        begun text not null,
+        ended text,
+        reason text,
+        statistics text
+    ) strict, without rowid;
+    create index agents_of on agents (parent, session);
+",
 ];
 
 pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use super::{Store, StoreError, now, to_json};
 use crate::transcript::{Message, Usage};
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 use serde::Serialize;
 
 /// A session, as listed.
@@ -40,20 +40,13 @@ const TITLE: usize = 60;
 const COLUMNS: &str = "select id, created, updated, model, workspace, title,
     (select count(*) from messages where session = id) from sessions";
 
+/// What is a person's own session.
+const OWN: &str = "not exists (select 1 from agents where agents.session = sessions.id)";
+
 impl Store {
     /// Begins a session and answers with its id.
     pub fn create_session(&self, new: &NewSession<'_>) -> Result<String, StoreError> {
-        let id = uuid::Uuid::now_v7().simple().to_string();
-        let title: String = new.title.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TITLE).collect();
-        let now = now();
-        self.write(|db| {
-            db.execute(
-                "insert into sessions (id, created, updated, model, workspace, title) values (?1, ?2, ?2, ?3, ?4, ?5)",
-                params![id, now, new.model, new.workspace, title],
-            )?;
-            Ok(())
-        })?;
-        Ok(id)
+        self.write(|db| Ok(insert(db, new)?))
     }
 
     /// The session of this id, or of the only one that begins so.
@@ -71,11 +64,11 @@ impl Store {
         }
     }
 
-    /// The session of this workspace that was written to last.
+    /// The session of this workspace that was written to last; those of agents that worked for another one are passed over.
     pub fn latest_session(&self, workspace: &str) -> Result<Option<Session>, StoreError> {
         self.read(|db| {
             db.query_row(
-                &format!("{COLUMNS} where workspace = ?1 order by updated desc, id desc limit 1"),
+                &format!("{COLUMNS} where workspace = ?1 and {OWN} order by updated desc, id desc limit 1"),
                 [workspace],
                 read_session,
             )
@@ -83,10 +76,10 @@ impl Store {
         })
     }
 
-    /// All sessions, last written first.
+    /// All sessions, last written first, without those of agents that worked for another one.
     pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
         self.read(|db| {
-            let mut statement = db.prepare(&format!("{COLUMNS} order by updated desc, id desc"))?;
+            let mut statement = db.prepare(&format!("{COLUMNS} where {OWN} order by updated desc, id desc"))?;
             statement.query_map([], read_session)?.collect()
         })
     }
@@ -141,6 +134,17 @@ impl Store {
         })?;
         Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).fold(Usage::default(), Usage::plus))
     }
+}
+
+/// Puts a session there.
+pub(super) fn insert(db: &Transaction<'_>, new: &NewSession<'_>) -> rusqlite::Result<String> {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let title: String = new.title.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TITLE).collect();
+    db.execute(
+        "insert into sessions (id, created, updated, model, workspace, title) values (?1, ?2, ?2, ?3, ?4, ?5)",
+        params![id, now(), new.model, new.workspace, title],
+    )?;
+    Ok(id)
 }
 
 fn read_session(row: &Row<'_>) -> rusqlite::Result<Session> {

@@ -21,6 +21,8 @@ pub struct Assignment {
     pub kind: AgentKind,
     /// The task, in words.
     pub task: String,
+    /// What it is called in lists; none means the beginning of the task.
+    pub title: Option<String>,
     /// Name of an agent definition; none for the default one.
     pub agent: Option<String>,
     /// Model that is wished for over the definition's, in the words of one.
@@ -123,7 +125,18 @@ mod tests {
             language: "en".into(),
             workspace: PathBuf::new(),
         };
-        (Assignment { kind, task: "look".into(), agent: None, model: None, max_steps: None, tools: None }, context)
+        (
+            Assignment {
+                kind,
+                task: "look".into(),
+                title: None,
+                agent: None,
+                model: None,
+                max_steps: None,
+                tools: None,
+            },
+            context,
+        )
     }
 
     #[tokio::test]

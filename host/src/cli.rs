@@ -3,6 +3,7 @@
 //! Standard output holds answers and documents, standard error everything else. Exit status: 0 done, 1 failed, 2 usage
 //! or config, 3 refused by policy, 130 cancelled.
 
+mod agent;
 mod audit;
 mod builtins;
 mod chat;
@@ -101,6 +102,9 @@ enum Command {
     /// Skills: lists them, shows one, checks files
     #[command(subcommand)]
     Skill(skill::SkillCommand),
+    /// Agents: lists those that can be given work, shows one
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
     /// Sessions of this home
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -157,6 +161,9 @@ async fn dispatch(cli: Cli) -> Exit {
     if let (Ok(options), Command::Skill(command)) = (&options, &command) {
         return ended(skill::skill(options, command));
     }
+    if let (Ok(options), Command::Agent(command)) = (&options, &command) {
+        return ended(agent::agent(options, command));
+    }
     if let (Ok(options), Command::Audit(args)) = (&options, &command) {
         return ended(audit::audit(options, args).await);
     }
@@ -188,6 +195,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Plugin(command) => plugin::plugin(&host, &command).await,
         Command::Tool(command) => tool::tool(&host, &command).await,
         Command::Skill(command) => skill::skill(&host.options, &command),
+        Command::Agent(command) => agent::agent(&host.options, &command),
         Command::Session(command) => session::session(&host, &command),
         Command::Prompt(command) => prompt::prompt(&host, &command).await,
         Command::Task(command) => task::task(&host, &command),

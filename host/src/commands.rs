@@ -43,9 +43,7 @@ const FILES: usize = 2_000;
 pub fn read(roots: &[Root], taken: &[&str]) -> Commands {
     let mut commands = Commands::default();
     for root in roots {
-        let mut files = Vec::new();
-        find(&root.path, "", 0, &mut files, &mut commands.problems);
-        for (name, file) in files {
+        for (name, file) in files(&root.path, &mut commands.problems) {
             match one(root, &name, &file, taken) {
                 Ok(command) => {
                     commands.found.insert(name, Found { command, owner: root.owner, file });
@@ -68,10 +66,20 @@ fn one(root: &Root, name: &str, file: &Path, taken: &[&str]) -> Result<Command, 
     if root.within.as_ref().is_some_and(|within| !real.starts_with(within)) {
         return Err("it leads out of the workspace; copy it there".into());
     }
-    match files::read(&real, LIMIT) {
-        Ok((bytes, _)) => command::read(&bytes, name),
-        Err(error) => Err(format!("it {error}; give it a prompt of a few pages")),
-    }
+    command::read(&bytes(&real)?, name)
+}
+
+/// The Markdown files below a folder, by name; those in folders inside of it are `folder:name`.
+pub(crate) fn files(folder: &Path, problems: &mut Vec<String>) -> Vec<(String, PathBuf)> {
+    let mut files = Vec::new();
+    find(folder, "", 0, &mut files, problems);
+    files
+}
+
+/// What a file holds, if it is a regular one of some size.
+pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, String> {
+    let unread = |error| format!("it {error}; give it a prompt of a few pages");
+    files::read(file, LIMIT).map(|(bytes, _)| bytes).map_err(unread)
 }
 
 /// Names and files below a folder, in the order of their names.

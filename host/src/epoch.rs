@@ -13,7 +13,7 @@ use crate::plugin::{Snapshot, Uses};
 use crate::prompt::effective::{Sources, Wishes, effective};
 use crate::prompt::render::{self, Place};
 use crate::prompt::segments::{self, ToolLine, order, own};
-use crate::prompt::{Assembly, Segment, Stability, assemble, reminder};
+use crate::prompt::{Assembly, Segment, Stability, Texts, assemble, reminder};
 use crate::request::{CacheLife, ToolSpec};
 use crate::store::{Store, StoreError};
 use crate::surroundings;
@@ -45,6 +45,8 @@ pub struct Setup {
     pub cache_life: CacheLife,
     /// Tools that the agent may use.
     pub reach: Reach,
+    /// The agents that it may give work to, a line each; as they were when the epoch began.
+    pub agents: String,
 }
 
 /// What stands in front, as kept in the store.
@@ -92,7 +94,8 @@ impl Prefix {
         let texts = &setup.persona.texts;
         let entries = setup.reach.of(snapshot.entries(uses));
         let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, setup.tokenizer);
-        let (Frozen { tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
+        let (Frozen { mut tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
+        name_agents(&mut tools, snapshot, &setup.agents, texts);
         let lines: Vec<ToolLine<'_>> = tools
             .iter()
             .map(|tool| ToolLine {
@@ -150,6 +153,20 @@ pub fn memory_segment(setup: &Setup, listing: &Listing, folder: &Path, question:
     let text = memory::segment(listing, question, jiff::Timestamp::now(), &setup.persona.texts);
     let source = folder.display().to_string();
     Segment { source, ..own("memory", order::MEMORY, Stability::Session, 4, text) }
+}
+
+/// A tool that gives work to agents by name says which there are: every tool with an argument `agent` whose plugin may do so.
+fn name_agents(tools: &mut [ToolSpec], snapshot: &Snapshot, agents: &str, texts: &Texts) {
+    let takes_one = |tool: &ToolSpec| {
+        let schema = tool.input_schema.to_value().unwrap_or_default();
+        schema["properties"].get("agent").is_some()
+    };
+    for tool in tools.iter_mut().filter(|_| !agents.is_empty()) {
+        if snapshot.tool(&tool.name).is_some_and(|(plugin, _)| plugin.starts_agents()) && takes_one(tool) {
+            tool.description.push_str("\n\n");
+            tool.description.push_str(&texts.fill("agents-in-tool", &[("agents", agents)]));
+        }
+    }
 }
 
 /// The message in front of the conversation (SPEC 1.10): instruction files, date and language. None under an override,

@@ -1,5 +1,6 @@
 //! The host, put together: folders, config, store, runtime, registry and model. The one place that knows all of them.
 
+use crate::agent;
 use crate::capability::http::Web;
 use crate::catalogue::Reach;
 use crate::config::{self, Config};
@@ -15,6 +16,7 @@ use crate::persona;
 use crate::plugin::{Registry, Settings};
 use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
+use crate::roster::Roster;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Post, Session};
 use crate::shelf::Shelf;
@@ -231,7 +233,11 @@ impl Host {
                 works_for: None,
                 depth: self.config.agents.depth,
             },
-            staff: Arc::new(Hired { config: self.config.clone(), endpoints: self.choice().1 }),
+            staff: Arc::new(Hired {
+                config: self.config.clone(),
+                endpoints: self.choice().1,
+                roots: self.options.agent_roots(),
+            }),
             lock: Some(lock),
         };
         let mut session = Session::open(parts, id)?;
@@ -275,6 +281,7 @@ impl Host {
             window: self.window(if model.is_empty() { "scripted:no-model" } else { model })?.0,
             tokenizer: Tokenizer::of(model),
             cache_life: self.config.cache_life,
+            agents: agent::list(Roster::read(&self.options.agent_roots()).all().map(|found| &*found.definition)),
             reach: Reach { no_agents: self.config.agents.depth == 0, ..Reach::default() },
         })
     }

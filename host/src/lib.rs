@@ -15,6 +15,7 @@ pub mod limits;
 pub mod request;
 pub mod transcript;
 // Judgement.
+pub mod agent;
 pub mod arguments;
 pub mod attach;
 pub mod catalogue;
@@ -41,6 +42,7 @@ pub mod files;
 pub mod model;
 pub mod persona;
 pub mod plugin;
+pub mod roster;
 pub mod runtime;
 pub mod shelf;
 pub mod skills;

@@ -124,7 +124,7 @@ impl Finding {
         Self { line, level, text: crate::plain::one_line(text, FINDING) }
     }
 
-    fn warning(line: usize, text: impl AsRef<str>) -> Self {
+    pub(crate) fn warning(line: usize, text: impl AsRef<str>) -> Self {
         Self::new(line, Level::Warning, text.as_ref())
     }
 }

@@ -5,11 +5,13 @@
 //! agent is told nothing of the conversation, and it can do nothing that its caller could not: hooks, permission rules
 //! and the person who is asked are the same.
 
+mod fork;
 mod report;
 
+use crate::agent::{self, Definition};
 use crate::assignment::{Asked, Assignment, Inbox, MOST_STEPS, Refusal, STEPS};
 use crate::catalogue::Reach;
-use crate::context::CallContext;
+use crate::context::{AgentKind, CallContext};
 use crate::epoch::Setup;
 use crate::event::{AgentOutcome, EndReason, Event};
 use crate::hooks::Hooks;
@@ -18,6 +20,7 @@ use crate::plugin::Registry;
 use crate::price::Price;
 use crate::prompt::Segment;
 use crate::prompt::effective::Wishes;
+use crate::roster::{Found, Roster};
 use crate::runtime::Desk;
 use crate::session::{Parts, Post, Session};
 use crate::store::{NewAgent, NewSession, Store};
@@ -26,7 +29,6 @@ use crate::tool_call::{Consent, Narrowed};
 use crate::turn::{self, Run};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use report::Seen;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -40,6 +42,9 @@ pub trait Staff: Send + Sync {
     /// The model that goes by `name` in agent definitions (`haiku`, `claude-haiku-4-5`, `openai:qwen3`), for an agent that works
     /// for one of `own`. The error is one line: why it cannot be had.
     fn model(&self, name: &str, own: &str) -> Result<Fitted, String>;
+
+    /// The agent definitions that there are now.
+    fn roster(&self) -> Roster;
 }
 
 /// A model and what depends on it.
@@ -175,17 +180,21 @@ impl<'a> Office<'a> {
                     .into(),
             ));
         }
-        if let Some(name) = &assignment.agent {
-            return Err(Refusal::NotFound(format!("there is no agent {name}; leave agent out for the default one")));
-        }
         let depth = self.post.depth - 1;
+        let mut notes = Vec::new();
+        let found = self.definition(assignment, &mut notes)?;
+        let definition = found.as_ref().map(|found| &*found.definition);
         let mut setup = self.setup.clone();
-        setup.reach = self.reach(assignment, depth)?;
+        setup.reach = self.reach(assignment, definition, depth, &mut notes)?;
         setup.wishes = Wishes::default();
-        setup.persona.identity = (setup.persona.texts.get("subagent").to_owned(), "built in".into());
-        setup.persona.principles = (String::new(), String::new());
-        let (mut model, mut price, mut notes) = (self.model.clone(), self.price, Vec::new());
-        let wished = assignment.model.as_deref().map(str::trim).filter(|name| !matches!(*name, "" | "inherit"));
+        let alone = (setup.persona.texts.get("subagent").to_owned(), "built in".to_owned());
+        (setup.persona.identity, setup.persona.principles) = match &found {
+            None => (alone, (String::new(), String::new())),
+            Some(found) => ((found.definition.body.clone(), found.file.display().to_string()), alone),
+        };
+        let (mut model, mut price) = (self.model.clone(), self.price);
+        let wished = assignment.model.as_deref().or(definition.and_then(|definition| definition.model.as_deref()));
+        let wished = wished.map(str::trim).filter(|name| !matches!(*name, "" | "inherit"));
         match wished.map(|name| self.staff.model(name, self.model.name())) {
             None => {}
             Some(Ok(fitted)) => {
@@ -197,8 +206,12 @@ impl<'a> Office<'a> {
             Some(Err(reason)) => notes.push(format!("{} answers instead: {reason}", model.name())),
         }
         let workspace = self.workspace.display().to_string();
-        let new = NewSession { model: model.name(), workspace: &workspace, title: &assignment.task };
-        let agent = assignment.agent.clone().unwrap_or_default();
+        let new = NewSession {
+            model: model.name(),
+            workspace: &workspace,
+            title: assignment.title.as_deref().unwrap_or(&assignment.task),
+        };
+        let agent = definition.map(|definition| definition.name.clone()).unwrap_or_default();
         let of = NewAgent { parent: &self.session, call: &context.call, kind: assignment.kind, agent: &agent };
         let failed = |error: crate::store::StoreError| Refusal::Failed(format!("the agent cannot begin: {error}"));
         let id = self.store.begin_agent(&new, &of).map_err(failed)?;
@@ -219,29 +232,70 @@ impl<'a> Office<'a> {
         let mut session = Session::open(parts, id).map_err(failed)?;
         session.join(&self.hooks, self.consent.clone());
         session.calls.only.clone_from(&self.only);
-        let max_steps = assignment.max_steps.unwrap_or(STEPS).clamp(1, MOST_STEPS);
+        let steps = assignment.max_steps.or(definition.and_then(|definition| definition.max_steps));
+        let max_steps = steps.unwrap_or(STEPS).clamp(1, MOST_STEPS);
         Ok((session, max_steps, notes))
     }
 
-    /// The tools of a new agent: those of its caller, or the ones that were named. One that is not there is an error, since
-    /// whoever named it counts on it.
-    fn reach(&self, assignment: &Assignment, depth: u32) -> Result<Reach, Refusal> {
+    /// The definition that is meant. A skill may name an agent of another host, and gets the default one.
+    fn definition(&self, assignment: &Assignment, notes: &mut Vec<String>) -> Result<Option<Found>, Refusal> {
+        let Some(name) = assignment.agent.as_deref() else { return Ok(None) };
+        let roster = self.staff.roster();
+        let found = roster.get(name).cloned();
+        if found.is_none() && assignment.kind == AgentKind::SkillFork {
+            notes.push(format!("there is no agent {name} here, so the default one works"));
+            return Ok(None);
+        }
+        let names: Vec<&str> = roster.all().map(|found| found.definition.name.as_str()).collect();
+        let there = if names.is_empty() { String::new() } else { format!("there are {}, or ", names.join(", ")) };
+        let unknown =
+            || Refusal::NotFound(format!("there is no agent {name}; {there}leave agent out for the default one"));
+        found.ok_or_else(unknown).map(Some)
+    }
+
+    /// The tools of a new agent: of those of its caller the ones that the definition names, and of these the ones that the
+    /// assignment names. What a file names and is not there is left out and said; what the caller names and is not there is
+    /// refused, since it counts on it.
+    fn reach(
+        &self,
+        assignment: &Assignment,
+        definition: Option<&Definition>,
+        depth: u32,
+        notes: &mut Vec<String>,
+    ) -> Result<Reach, Refusal> {
         let own = &self.setup.reach;
         let mut reach = Reach { no_agents: own.no_agents || depth == 0, ..own.clone() };
-        let Some(named) = &assignment.tools else { return Ok(reach) };
         let snapshot = self.registry.snapshot();
-        let mut only = BTreeSet::new();
-        for name in named {
-            let there = snapshot.tool(name).is_some_and(|(plugin, _)| reach.has(name, plugin.starts_agents()));
-            if !there {
-                return Err(Refusal::Invalid(format!(
-                    "{name} is no tool that the agent could have; name tools that you have yourself, or leave tools out for \
-                     all of them"
-                )));
+        let there = |reach: &Reach, name: &str| {
+            snapshot.tool(name).is_some_and(|(plugin, _)| reach.has(name, plugin.starts_agents()))
+        };
+        if let Some(definition) = definition {
+            if let Some(tools) = &definition.tools {
+                let (only, left_out) = agent::tools(tools, |name| there(&reach, name));
+                notes.extend(left_out);
+                reach.only = Some(only);
             }
-            only.insert(name.clone());
+            if !definition.without.is_empty() {
+                let (without, _) = agent::tools(&definition.without, |name| snapshot.tool(name).is_some());
+                let all = snapshot.tools().map(|(_, tool)| tool.name.clone());
+                let only = reach.only.unwrap_or_else(|| all.collect());
+                reach.only = Some(only.into_iter().filter(|name| !without.contains(name)).collect());
+            }
         }
-        reach.only = Some(only);
+        let Some(named) = &assignment.tools else { return Ok(reach) };
+        if assignment.kind == AgentKind::SkillFork {
+            let (only, left_out) = agent::tools(named, |name| there(&reach, name));
+            notes.extend(left_out);
+            reach.only = Some(only);
+            return Ok(reach);
+        }
+        if let Some(name) = named.iter().find(|name| !there(&reach, name)) {
+            return Err(Refusal::Invalid(format!(
+                "{name} is no tool that the agent could have; name tools that you have yourself, or leave tools out for all of \
+                 them"
+            )));
+        }
+        reach.only = Some(named.iter().cloned().collect());
         Ok(reach)
     }
 }

@@ -18,9 +18,13 @@ pub fn assemble(tree: &Tree, components: &Path) -> Outcome<()> {
         assemble_plugin(source, components, &plugins)?;
     }
     keep_only_sources(&plugins, &sources)?;
-    for (from, to) in
-        [("skills", "skills"), ("host/personas", "personas"), ("host/commands", "commands"), ("host/demo", "demo")]
-    {
+    for (from, to) in [
+        ("skills", "skills"),
+        ("host/personas", "personas"),
+        ("host/commands", "commands"),
+        ("host/agents", "agents"),
+        ("host/demo", "demo"),
+    ] {
         files::mirror(&tree.root.join(from), &share.join(to))?;
     }
     Ok(())

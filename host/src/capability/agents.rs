@@ -69,7 +69,15 @@ fn checked(assignment: agents::Assignment) -> Result<Assignment, Error> {
         )));
     }
     let agent = agent.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    Ok(Assignment { kind: AgentKind::Subagent, task: task.to_owned(), agent, model: None, max_steps, tools })
+    Ok(Assignment {
+        kind: AgentKind::Subagent,
+        task: task.to_owned(),
+        title: None,
+        agent,
+        model: None,
+        max_steps,
+        tools,
+    })
 }
 
 impl From<Report> for agents::Report {

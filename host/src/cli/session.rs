@@ -5,7 +5,7 @@ use super::show::{NAME, note_line, print_line};
 use crate::compact::{Attempt, Breaker};
 use crate::host::Host;
 use crate::plain;
-use crate::store::CompactionRecord;
+use crate::store::{AgentRecord, CompactionRecord};
 use crate::transcript::{Block, Message, Origin, Part};
 use anyhow::Result;
 use clap::Subcommand;
@@ -58,15 +58,22 @@ fn show_session(host: &Host, id: &str, full: bool, json: bool) -> Result<()> {
     let usage = host.store.usage(&session.id)?;
     let compactions = host.store.compactions(&session.id)?;
     let first = compactions.iter().filter(|done| done.layer.is_some()).map(|done| done.first as usize).max();
+    let (agent, agents) = (host.store.agent(&session.id)?, host.store.agents_of(&session.id)?);
     let hidden = if full { 0 } else { first.unwrap_or(0).min(messages.len()) };
     messages.drain(..hidden);
     if json {
-        let document = json!({ "session": session, "usage": usage, "messages": messages, "compactions": compactions });
+        let document = json!({ "session": session, "usage": usage, "messages": messages, "compactions": compactions,
+            "agent": agent, "agents": agents });
         print_line(&serde_json::to_string_pretty(&document)?);
         return Ok(());
     }
     let head = format!("{}  {}  {}", session.id, session.model, session.workspace);
     print_line(&plain::one_line(&head, usize::MAX));
+    if let Some(agent) = &agent {
+        let name = if agent.agent.is_empty() { String::new() } else { format!(" {}", agent.agent) };
+        let line = format!("{}{name}, at work for {} (call {})", agent.kind, agent.parent, agent.call);
+        print_line(&plain::one_line(&line, usize::MAX));
+    }
     if hidden > 0 {
         print_line(&format!("\n{hidden} messages before the last compaction; --full shows them"));
     }
@@ -81,6 +88,9 @@ fn show_session(host: &Host, id: &str, full: bool, json: bool) -> Result<()> {
         "\ntokens: {} fresh, {} read from cache, {} written to it, {} answered",
         usage.input, usage.cache_read, usage.cache_write, usage.output
     ));
+    for agent in &agents {
+        print_line(&agent_line(agent));
+    }
     if !compactions.is_empty() {
         let mut breaker = Breaker::default();
         for done in &compactions {
@@ -92,6 +102,24 @@ fn show_session(host: &Host, id: &str, full: bool, json: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// An agent that worked for the session. One without an end was cut off with the run, and goes on no more.
+fn agent_line(agent: &AgentRecord) -> String {
+    let count = |key: &str| agent.statistics.as_ref().and_then(|all| all[key].as_u64()).unwrap_or_default();
+    let tokens = |key: &str| agent.statistics.as_ref().and_then(|all| all["tokens"][key].as_u64()).unwrap_or_default();
+    let name = if agent.agent.is_empty() { &agent.kind } else { &agent.agent };
+    let how = match &agent.reason {
+        Some(reason) => format!(
+            "{reason}, {} steps, {} tool calls, {} tokens sent, {} answered",
+            count("steps"),
+            count("tool_calls"),
+            tokens("input") + tokens("cache_read") + tokens("cache_write"),
+            tokens("output")
+        ),
+        None => "interrupted".into(),
+    };
+    plain::one_line(&format!("agent {} {name}: {how}: {}", agent.session, agent.title), usize::MAX)
 }
 
 fn compaction_line(done: &CompactionRecord) -> String {

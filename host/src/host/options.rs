@@ -91,6 +91,11 @@ impl Options {
         self.near_and_far("commands")
     }
 
+    /// Folders of agent definitions, likewise.
+    pub(crate) fn agent_roots(&self) -> Vec<skills::Root> {
+        self.near_and_far("agents")
+    }
+
     /// Folders of a kind: what ships, then the user's, then the workspace's.
     fn near_and_far(&self, kind: &str) -> Vec<skills::Root> {
         let workspace = fs::canonicalize(&self.workspace).unwrap_or_else(|_| self.workspace.clone());

@@ -3,6 +3,8 @@
 use crate::config::Config;
 use crate::model::recover::Recovering;
 use crate::model::select::{self, Endpoints};
+use crate::roster::Roster;
+use crate::skills::Root;
 use crate::subagent::{Fitted, Staff};
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use std::sync::Arc;
 pub(super) struct Hired {
     pub(super) config: Config,
     pub(super) endpoints: Endpoints,
+    pub(super) roots: Vec<Root>,
 }
 
 impl Staff for Hired {
@@ -23,6 +26,10 @@ impl Staff for Hired {
             window,
             notes: self.config.prompt.notes(&full),
         })
+    }
+
+    fn roster(&self) -> Roster {
+        Roster::read(&self.roots)
     }
 }
 

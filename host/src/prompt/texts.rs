@@ -38,6 +38,7 @@ macro_rules! texts {
 }
 
 texts![
+    "agents-in-tool",
     "answer-broke-off",
     "attachment-cut",
     "catalogue-news",

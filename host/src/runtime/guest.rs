@@ -87,7 +87,7 @@ pub struct Desk {
     /// Tools that its agent may use.
     pub reach: Reach,
     /// The way to whoever runs other agents, for `agents`.
-    pub agents: Way,
+    pub agents: Arc<Way>,
     /// What the session knows of the memory files, so that its own writes are no news to it.
     memory: Mutex<Seen>,
     /// How full the conversation is, and what is wanted of it, for `context`; none where no conversation is under way.

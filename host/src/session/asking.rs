@@ -55,6 +55,7 @@ impl Session {
                         *self.calls.services.desk.memory() = Seen::all(listing);
                         contributed.segments.push(self.memory_segment(listing));
                     }
+                    self.setup.agents = crate::agent::list(self.staff.roster().all().map(|found| &*found.definition));
                     let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, contributed);
                     Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered, self.setup.tokenizer)?
                 }

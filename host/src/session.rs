@@ -30,8 +30,8 @@ pub struct Post {
     pub kind: AgentKind,
     /// Name of its agent definition; empty for the default one.
     pub agent: String,
-    /// Session and call that it works for.
-    pub works_for: Option<(String, String)>,
+    /// The call that it works for.
+    pub works_for: Option<CallContext>,
     /// How many agents may work for one another below it.
     pub depth: u32,
 }

@@ -215,7 +215,7 @@ impl<'a> Office<'a> {
         let of = NewAgent { parent: &self.session, call: &context.call, kind: assignment.kind, agent: &agent };
         let failed = |error: crate::store::StoreError| Refusal::Failed(format!("the agent cannot begin: {error}"));
         let id = self.store.begin_agent(&new, &of).map_err(failed)?;
-        let works_for = Some((self.session.clone(), context.call.clone()));
+        let works_for = Some(context.clone());
         let parts = Parts {
             store: self.store.clone(),
             registry: self.registry.clone(),

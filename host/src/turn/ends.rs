@@ -2,6 +2,7 @@
 //! session has `session-start` and `session-stop`, an agent that works for another one `subagent-start` and `subagent-stop`.
 
 use super::{Halt, Question, Run, Tally};
+use crate::context::CallContext;
 use crate::event::EndReason;
 use crate::hooks::Hooks;
 use crate::prompt;
@@ -17,8 +18,7 @@ pub(super) async fn begin(session: &mut Session, question: Question, run: &Run<'
     // An earlier turn of this process may have failed between a call and its result.
     session.mend()?;
     let first = !std::mem::replace(&mut session.begun, true);
-    if first && let Some(extra) = kinship(session) {
-        let context = session.context(0);
+    if first && let Some((context, extra)) = caller(session) {
         let agent = session.post.agent.clone();
         let task = question.message.text();
         let begins = AgentBegins { agent: &agent, task: &task, max_steps: run.max_steps, extra: &extra };
@@ -61,10 +61,12 @@ async fn put(session: &mut Session, question: Question, run: &Run<'_>) -> Result
 
 /// Tells the hooks.
 pub(super) async fn end(session: &Session, tally: &Tally, reason: EndReason, answer: &str) {
-    let context = session.context(tally.steps);
-    match kinship(session) {
-        None => session.hooks.session_stop(&context, reason, tally.steps, tally.tool_calls).await,
-        Some(extra) => {
+    match caller(session) {
+        None => {
+            let context = session.context(tally.steps);
+            session.hooks.session_stop(&context, reason, tally.steps, tally.tool_calls).await;
+        }
+        Some((context, extra)) => {
             let ended = AgentEnded {
                 agent: &session.post.agent,
                 reason,
@@ -78,8 +80,9 @@ pub(super) async fn end(session: &Session, tally: &Tally, reason: EndReason, ans
     }
 }
 
-/// Whom the session works for, as its hooks are told; none for a person's own.
-fn kinship(session: &Session) -> Option<Value> {
-    let (parent, call) = session.post.works_for.as_ref()?;
-    Some(json!({ "session": session.id, "parent": parent, "parent_call": call }))
+/// The call that the session works for, as its hooks are told: they belong to the conversation that has the agent, which has a
+/// session of its own; none for a person's own session.
+fn caller(session: &Session) -> Option<(CallContext, Value)> {
+    let call = session.post.works_for.clone()?;
+    Some((CallContext { agent: session.post.kind, ..call }, json!({ "session": session.id })))
 }

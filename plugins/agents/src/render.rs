@@ -27,7 +27,8 @@ impl Statistics {
 
     /// Fresh and cached tokens that were sent, and tokens that were answered.
     fn tokens(&self) -> (u64, u64) {
-        let of = |key: &str| self.all.get("tokens").and_then(|tokens| tokens.get(key)).and_then(Value::as_u64).unwrap_or(0);
+        let of =
+            |key: &str| self.all.get("tokens").and_then(|tokens| tokens.get(key)).and_then(Value::as_u64).unwrap_or(0);
         (of("input") + of("cache_read") + of("cache_write"), of("output"))
     }
 

@@ -3,8 +3,8 @@
 
 use astrarium_sdk::hooks::{
     PostToolUse, PostToolUseDecision, PostToolUseEvent, PreToolUse, PreToolUseDecision, PreToolUseEvent, SessionStart,
-    SessionStartAnswer, SessionStartEvent, SessionStop, SessionStopEvent, StepComplete, StepCompleteEvent, SubagentStart,
-    SubagentStartEvent, SubagentStop, SubagentStopEvent,
+    SessionStartAnswer, SessionStartEvent, SessionStop, SessionStopEvent, StepComplete, StepCompleteEvent,
+    SubagentStart, SubagentStartEvent, SubagentStop, SubagentStopEvent,
 };
 use astrarium_sdk::kv::{self, Scope};
 use astrarium_sdk::{Context, Error, hooks};

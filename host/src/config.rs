@@ -262,6 +262,7 @@ pub fn disabled(home: &Path) -> Result<BTreeSet<String>> {
 
 /// Switches a plugin on or off, by an atomic replacement of the file that running hosts watch.
 pub fn set_disabled(home: &Path, plugin: &str, off: bool) -> Result<()> {
+    let _alone = alone(home)?;
     let mut state = PluginState { disabled: disabled(home)? };
     match off {
         true => state.disabled.insert(plugin.to_owned()),
@@ -269,6 +270,15 @@ pub fn set_disabled(home: &Path, plugin: &str, off: bool) -> Result<()> {
     };
     let text = serde_json::to_string_pretty(&state).context("the switches do not become JSON")?;
     replace(home, PLUGIN_STATE, &format!("{text}\n"))
+}
+
+/// One command at a time reads what was decided and writes it anew; the system lets go of the lock when the process ends.
+fn alone(home: &Path) -> Result<fs::File> {
+    let path = home.join("operator.lock");
+    let failed = || format!("cannot lock {}; check that the home folder is writable", path.display());
+    let file = fs::File::create(&path).with_context(failed)?;
+    file.lock().with_context(failed)?;
+    Ok(file)
 }
 
 /// Puts a file of the home in place of the one there, in one step, so that a running host never reads half of it.

@@ -3,7 +3,7 @@
 //! `grants.yaml` in the home folder is the program's own, so that what a person wrote in `astrarium.yaml` stays as it is,
 //! comments and all. It grants beside that file, and takes back whatever is granted anywhere.
 
-use super::{GRANTS, read, replace};
+use super::{GRANTS, alone, read, replace};
 use crate::grant::Capabilities;
 use crate::plugin::GrantRule;
 use crate::yaml::{self, Spanned};
@@ -49,6 +49,7 @@ pub struct Build<'a> {
 
 /// Grants `capabilities` to a plugin, to one build of it alone where that is named, and takes back what was revoked of them.
 pub fn grant(home: &Path, plugin: &str, build: Option<Build<'_>>, capabilities: &Capabilities) -> Result<()> {
+    let _alone = alone(home)?;
     let mut granted = granted(home)?;
     granted.revokes = changed(&granted.revokes, plugin, |revoked| revoked.still_revoked(capabilities));
     let new = rule(plugin, build, capabilities);
@@ -64,6 +65,7 @@ pub fn grant(home: &Path, plugin: &str, build: Option<Build<'_>>, capabilities: 
 
 /// Takes `capabilities` back from every build of a plugin, whoever granted them.
 pub fn revoke(home: &Path, plugin: &str, capabilities: &Capabilities) -> Result<()> {
+    let _alone = alone(home)?;
     let mut granted = granted(home)?;
     granted.grants = changed(&granted.grants, plugin, |granted| granted.less(capabilities));
     match granted.revokes.iter_mut().find(|rule| rule.plugin == plugin) {
@@ -217,6 +219,22 @@ mod tests {
         let now = granted(home).unwrap();
         assert!(now.revokes.iter().all(|rule| rule.plugin == "a"), "{now:?}");
         assert!(now.grants[0].source.ends_with("grants.yaml: line 4"), "{}", now.grants[0].source);
+    }
+
+    #[test]
+    fn commands_at_once_lose_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let home = home.path();
+                scope.spawn(move || {
+                    grant(home, &format!("p{n}"), None, &caps("{ kv: true }")).unwrap();
+                    super::super::set_disabled(home, &format!("p{n}"), true).unwrap();
+                });
+            }
+        });
+        assert_eq!(granted(home.path()).unwrap().grants.len(), 16);
+        assert_eq!(super::super::disabled(home.path()).unwrap().len(), 16);
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Versions {
 
     /// Keeps a version and puts it in force. Answers with it and the one before, if there was one.
     pub fn install(&self, package: &Package) -> Result<(Kept, Option<Kept>), VersionError> {
+        let _alone = self.alone()?;
         let name = &package.manifest.name;
         let link = self.plugins.join(name);
         if fs::symlink_metadata(&link).is_ok() && !self.is_ours(name) {
@@ -90,6 +91,7 @@ impl Versions {
     /// Puts an installed version in force: the one before that of now, or the one that a version or the beginning of a digest
     /// names.
     pub fn rollback(&self, name: &str, wanted: Option<&str>) -> Result<Kept, VersionError> {
+        let _alone = self.alone()?;
         let history = self.history(name)?;
         let current = self.current(name)?;
         let to = match wanted {
@@ -148,6 +150,16 @@ impl Versions {
         let Ok(target) = fs::read_link(self.plugins.join(name)) else { return Ok(None) };
         let fingerprint = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(self.history(name)?.into_iter().find(|kept| kept.fingerprint == fingerprint))
+    }
+
+    /// One command at a time; the system lets go of the lock when the process ends.
+    fn alone(&self) -> Result<fs::File, VersionError> {
+        let path = self.kept.join(".lock");
+        let locked = fs::create_dir_all(&self.kept).and_then(|()| fs::File::create(&path)).and_then(|file| {
+            file.lock()?;
+            Ok(file)
+        });
+        locked.map_err(|error| failed(&path, error))
     }
 
     fn is_ours(&self, name: &str) -> bool {

@@ -251,11 +251,12 @@ fn usable(plugin: &Plugin) -> Result<(Arc<Loaded>, Arc<GuestEnv>), String> {
         (State::Disabled, _) => {
             Err(format!("the plugin {} is disabled by the operator; do not retry, use another tool", plugin.name))
         }
-        (State::Waiting, _) => Err(format!(
+        // What it asks for is its author's text, and may be long.
+        (State::Waiting, _) => Err(crate::hooks::bounded(&format!(
             "the plugin {} waits for a grant; do not retry; an operator grants it under grants: in astrarium.yaml with `{}`",
             plugin.name,
             plugin.missing.grant_lines(&plugin.name)
-        )),
+        ))),
         _ => Err(format!("the plugin {} could not be loaded; do not retry, use another tool", plugin.name)),
     }
 }

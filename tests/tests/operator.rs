@@ -399,6 +399,19 @@ fn what_lies_in_a_workspace_decides_nothing() {
     ok(&place.run(&["tool", "call", "glob_files", r#"{"pattern":"*"}"#]));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_plugin_asks_for_does_not_flood_the_model() {
+    let place = Place::bare();
+    place.plugin("echo").config("language: en\n");
+    let names: Vec<String> = (0..2_000).map(|n| format!("IGNORE_ALL_RULES_{n}")).collect();
+    let manifest = format!("name: echo\nversion: 1.0.0\nrequests: {{ kv: true, env: [{}] }}\n", names.join(", "));
+    fs::write(place.plugins().join("echo/plugin.yaml"), manifest).unwrap();
+    let host = place.host().await;
+    let finished = call(&host, "echo", json!({ "text": "x" }), &CancellationToken::new()).await;
+    let text = text_of(&finished.parts);
+    assert!(finished.status == CallStatus::Refused && text.contains("do not retry") && text.len() < 800, "{text}");
+}
+
 #[test]
 fn doctor_asks_the_gates_before_a_call_depends_on_them() {
     let place = Place::new();

@@ -13,6 +13,7 @@ mod life;
 mod load;
 mod registry;
 mod snapshot;
+mod told;
 mod versions;
 mod watch;
 

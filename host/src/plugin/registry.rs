@@ -4,7 +4,7 @@ use super::effective::{environment, held_back, odd_grants};
 use super::folder::{self, Captured, Unreadable};
 use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
-use super::{gates, life};
+use super::{gates, life, told};
 use crate::audit::{Entry, Kind};
 use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
@@ -168,7 +168,7 @@ impl Registry {
         // Without the record nobody knows whether a gate is missing.
         new.broken_gates.extend(unknown.map(|error| ("the record of gates".to_owned(), error)));
         self.remember_gates(&new, &known_gates);
-        problems.extend(changes(&old, &new));
+        problems.extend(told::changes(&old, &new));
         new.notes = odd_grants(&settings, &new);
         problems.extend(new.notes.iter().filter(|note| !old.notes.contains(note)).cloned());
         if old.permissions != new.permissions && old.looked {
@@ -358,44 +358,4 @@ fn scan(roots: &[PluginRoot], limit: u64) -> (Vec<Result<Captured, Unreadable>>,
         }
     }
     (by_name.into_values().collect(), problems)
-}
-
-/// What changed between two snapshots, a line each.
-fn changes(old: &Snapshot, new: &Snapshot) -> Vec<String> {
-    let mut lines = Vec::new();
-    for plugin in &new.plugins {
-        let before = old.plugin(&plugin.name);
-        if plugin.error.is_some() && before.and_then(|before| before.error.as_ref()) != plugin.error.as_ref() {
-            lines.push(format!("plugin {}: {}", plugin.name, plugin.error.as_deref().unwrap_or_default()));
-        } else if let Some(before) = before
-            && before.digest() != plugin.digest()
-        {
-            lines.push(format!("plugin {} is now {}", plugin.name, short(plugin.digest())));
-        } else if let Some(before) = before
-            && before.state != plugin.state
-        {
-            lines.push(format!("plugin {} is now {:?}", plugin.name, plugin.state).to_lowercase());
-        }
-    }
-    let newcomers = new.plugins.iter().filter(|plugin| old.plugin(&plugin.name).is_none() && plugin.error.is_none());
-    // At the first look everything is new.
-    for plugin in newcomers.filter(|_| old.looked) {
-        lines.push(match plugin.state {
-            State::Waiting => format!(
-                "plugin {} is new and waits for a grant; under grants: in astrarium.yaml write: {}",
-                plugin.name,
-                plugin.missing.grant_lines(&plugin.name)
-            ),
-            _ => format!("plugin {} is new; its tools are offered from the next session on", plugin.name),
-        });
-    }
-    for gone in old.plugins.iter().filter(|plugin| new.plugin(&plugin.name).is_none()) {
-        lines.push(format!("plugin {} is gone", gone.name));
-    }
-    lines
-}
-
-/// The part of a digest that people read.
-fn short(digest: &str) -> &str {
-    digest.get(..12).unwrap_or(digest)
 }

@@ -11,6 +11,7 @@ mod kv;
 mod later;
 mod log;
 mod memory;
+pub mod process;
 mod tasks;
 mod tools;
 
@@ -36,6 +37,11 @@ impl GuestState {
         );
         self.trail.refused(capability, "not granted", "", &reason);
         Err(types::Error::Denied(reason))
+    }
+
+    /// Where an act is recorded before it happens.
+    fn recorder(&self) -> Recorder {
+        Recorder { audit: self.services.audit.clone(), context: self.context.clone(), env: self.env.clone() }
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Config {
     pub permissions: Permissions,
     /// Agents that work for another one.
     pub agents: AgentsConfig,
+    /// How native programs are run.
+    pub process: ProcessConfig,
     /// Settings of single plugins, by name.
     pub plugins: BTreeMap<String, PluginConfig>,
 }
@@ -123,6 +125,25 @@ impl PromptConfig {
         });
         segments.collect()
     }
+}
+
+/// How native programs are run.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProcessConfig {
+    /// What to do where the kernel has no Landlock.
+    pub without_landlock: WithoutLandlock,
+}
+
+/// Whether programs run without the kernel's confinement of files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutLandlock {
+    /// They do not.
+    #[default]
+    Refuse,
+    /// They do, and reach every file that this user can.
+    Allow,
 }
 
 /// Settings of one plugin.

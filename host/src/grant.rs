@@ -9,10 +9,12 @@ mod laws;
 mod less;
 mod origin;
 mod pick;
+mod process;
 mod secret;
 
 pub use self::http::{HOST_HEADERS, HttpRule};
 pub use origin::{HostPattern, Origin, Scheme, without_dot};
+pub use process::ProcessRule;
 pub use secret::{SecretSource, Template, is_secret_name};
 
 use serde::{Deserialize, Serialize};
@@ -91,17 +93,6 @@ pub enum FsMode {
     Rw,
 }
 
-/// A native program and the arguments allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProcessRule {
-    /// Program name or absolute path.
-    pub program: String,
-    /// Patterns that the arguments must match, in order; none allows any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub arguments: Vec<String>,
-}
-
 impl TryFrom<PathBuf> for Root {
     type Error = String;
 
@@ -144,14 +135,10 @@ fn is_plain(path: &Path) -> bool {
 impl Capabilities {
     /// What is left when `self` is asked for and `granted` is granted.
     pub fn meet(&self, granted: &Capabilities) -> Capabilities {
-        let fs = self.fs.iter().filter_map(|asked| {
-            let best = granted.fs.iter().filter(|rule| rule.path.covers(&asked.path)).map(|rule| rule.mode).max()?;
-            Some(FsRule { path: asked.path.clone(), mode: asked.mode.min(best) })
-        });
         Capabilities {
-            fs: fs.collect(),
-            http: meet_http(&self.http, &granted.http),
-            process: both(&self.process, &granted.process),
+            fs: meet_fs(&self.fs, &granted.fs),
+            http: meet_all(&self.http, &granted.http, HttpRule::meet),
+            process: meet_all(&self.process, &granted.process, ProcessRule::meet),
             env: both(&self.env, &granted.env),
             kv: self.kv && granted.kv,
             tasks: self.tasks && granted.tasks,
@@ -167,7 +154,7 @@ impl Capabilities {
         Capabilities {
             fs: without(&self.fs, &effective.fs),
             http: self.http.iter().filter(|rule| !rule.is_covered(&effective.http)).cloned().collect(),
-            process: without(&self.process, &effective.process),
+            process: self.process.iter().filter(|rule| !rule.is_covered(&effective.process)).cloned().collect(),
             env: without(&self.env, &effective.env),
             kv: self.kv && !effective.kv,
             tasks: self.tasks && !effective.tasks,
@@ -261,10 +248,19 @@ impl fmt::Display for Capabilities {
     }
 }
 
+/// The folders asked for, as far as they are granted.
+fn meet_fs(asked: &[FsRule], granted: &[FsRule]) -> Vec<FsRule> {
+    let met = asked.iter().filter_map(|asked| {
+        let best = granted.iter().filter(|rule| rule.path.covers(&asked.path)).map(|rule| rule.mode).max()?;
+        Some(FsRule { path: asked.path.clone(), mode: asked.mode.min(best) })
+    });
+    met.collect()
+}
+
 /// What every pair of rules leaves, each once.
-fn meet_http(asked: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
-    let mut met: Vec<HttpRule> = Vec::new();
-    for rule in asked.iter().flat_map(|asked| granted.iter().filter_map(|granted| asked.meet(granted))) {
+fn meet_all<T: PartialEq>(asked: &[T], granted: &[T], meet: impl Fn(&T, &T) -> Option<T>) -> Vec<T> {
+    let mut met = Vec::new();
+    for rule in asked.iter().flat_map(|asked| granted.iter().filter_map(|granted| meet(asked, granted))) {
         if !met.contains(&rule) {
             met.push(rule);
         }

@@ -3,7 +3,7 @@
 use crate::agent;
 use crate::capability::http::Web;
 use crate::catalogue::Reach;
-use crate::config::{self, Config};
+use crate::config::{self, Config, WithoutLandlock};
 use crate::consent::Asker;
 use crate::context::AgentKind;
 use crate::epoch::Setup;
@@ -348,6 +348,7 @@ pub(crate) fn settings(options: &Options, config: &Config) -> Result<Settings> {
             own: config.permissions.clone(),
             shipped,
         },
+        without_landlock: config.process.without_landlock == WithoutLandlock::Allow,
         disabled: config::disabled(&options.home)?,
         kept_out: kept_out(options),
         workspace: options.workspace.clone(),

@@ -29,6 +29,7 @@ pub mod memory;
 pub mod permission;
 pub mod plain;
 pub mod price;
+pub mod program;
 pub mod prompt;
 pub mod skill;
 pub mod stop;

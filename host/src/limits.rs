@@ -42,6 +42,16 @@ pub struct Limits {
     pub http_url_bytes: u64,
     /// Redirects that one request follows.
     pub http_redirects: u64,
+    /// Wall time of a native program, in milliseconds. A build takes minutes; the guest's own clock stands still.
+    pub process_ms: u64,
+    /// Bytes of a native program's standard output and error that are kept, each.
+    pub process_output_bytes: u64,
+    /// Memory of a native program and all it starts, in MiB. A compiler of a large file takes two GiB.
+    pub process_memory_mib: u64,
+    /// Processes that a native program may have at once, itself counted.
+    pub process_count: u64,
+    /// Size of a file that a native program writes, in MiB.
+    pub process_file_mib: u64,
     /// Bytes of a tool's result that the model sees.
     pub output_bytes: u64,
     /// Bytes of a component file.
@@ -71,6 +81,11 @@ impl Default for Limits {
             http_header_bytes: 32 << 10,
             http_url_bytes: 8 << 10,
             http_redirects: 5,
+            process_ms: 600_000,
+            process_output_bytes: 128 << 10,
+            process_memory_mib: 4_096,
+            process_count: 256,
+            process_file_mib: 2_048,
             output_bytes: 256 << 10,
             component_bytes: 64 << 20,
             parallel_calls: 32,
@@ -102,6 +117,11 @@ impl Limits {
             ("http_header_bytes", self.http_header_bytes, 1 << 20),
             ("http_url_bytes", self.http_url_bytes, 64 << 10),
             ("http_redirects", self.http_redirects, 20),
+            ("process_ms", self.process_ms, day),
+            ("process_output_bytes", self.process_output_bytes, 64 << 20),
+            ("process_memory_mib", self.process_memory_mib, 1 << 20),
+            ("process_count", self.process_count, 32_768),
+            ("process_file_mib", self.process_file_mib, 1 << 24),
             ("output_bytes", self.output_bytes, 64 << 20),
             ("component_bytes", self.component_bytes, 1 << 30),
             ("parallel_calls", self.parallel_calls, 256),

@@ -44,6 +44,7 @@ pub mod hooks;
 pub mod http;
 pub mod kv;
 pub mod log;
+pub mod process;
 mod schema;
 pub mod segment;
 pub mod tool;

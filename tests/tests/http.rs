@@ -257,7 +257,7 @@ async fn every_hop_is_on_the_audit_before_it_leaves_and_what_cannot_be_recorded_
     let hop = format!("courier GET {} allowed http://*:*", web.url());
     assert_eq!(told(&host), [hop.clone(), hop.clone()]);
     refused(&host, json!({ "url": web.url(), "method": "DELETE" }), "not DELETE").await;
-    assert_eq!(told(&host)[2..], [format!("courier DELETE {} refused ", web.url())]);
+    assert_eq!(told(&host)[2..], [format!("courier DELETE {} refused no rule allows it", web.url())]);
     let authority = format!("127.0.0.1:{}", web.address.port());
     sent(&host, json!({ "authority": authority, "path": "/w" })).await;
     assert_eq!(told(&host)[3..], [hop.replace("courier", "courier-wasi")]);

@@ -174,7 +174,13 @@ impl Caller {
     /// Puts a refusal on the call's trail. What left is on record already, and how the server answered is no decision.
     fn note(&self, outcome: &Result<Answer, Failure>, shown: &str) {
         if let Err(Failure::Refused(refusal)) = outcome {
-            self.trail.refused("http", "", &crate::plain::one_line(shown, 200), &refusal.to_string());
+            let rule = match refusal {
+                Refusal::Denied(_) => "no rule allows it",
+                Refusal::Address(_) => "no rule reaches its address",
+                Refusal::Invalid(_) => "requests make sense",
+                Refusal::TooLarge(_) => "limits",
+            };
+            self.trail.refused("http", rule, &crate::plain::one_line(shown, 200), &refusal.to_string());
         }
     }
 }

@@ -2,20 +2,14 @@
 //! `denied` with that reason whatever is granted.
 
 use crate::runtime::GuestState;
+use crate::runtime::contract::astrarium::host::skills;
 use crate::runtime::contract::astrarium::host::types::Error;
-use crate::runtime::contract::astrarium::host::{process, skills};
 
 pub(super) fn later<T>(interface: &str) -> Result<T, Error> {
     Err(Error::Denied(format!(
         "this host (astrarium {}) does not offer astrarium:host/{interface} yet; do not retry",
         env!("CARGO_PKG_VERSION")
     )))
-}
-
-impl process::Host for GuestState {
-    async fn run(&mut self, _: process::Command) -> Result<process::Outcome, Error> {
-        later("process")
-    }
 }
 
 impl skills::Host for GuestState {

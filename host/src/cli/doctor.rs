@@ -2,6 +2,8 @@
 
 use super::Exit;
 use super::show::print_line;
+use crate::capability::process::confinement;
+use crate::config::WithoutLandlock;
 use crate::context::{AgentKind, CallContext};
 use crate::hooks::Hooks;
 use crate::host::Host;
@@ -45,6 +47,7 @@ pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
         model(host).await,
         database(host),
         audit(host),
+        programs(host),
     ];
     report(&checks, args)
 }
@@ -192,6 +195,18 @@ async fn model(host: &Host) -> Check {
         },
     };
     Check { what: "model", ok, optional: false, said }
+}
+
+/// What keeps native programs in. A host without them is still a host.
+fn programs(host: &Host) -> Check {
+    let (ok, said) = match confinement() {
+        Ok(said) => (true, format!("native programs are confined by {said}")),
+        Err(reason) if host.config.process.without_landlock == WithoutLandlock::Allow => {
+            (false, format!("native programs run unconfined, as the config allows: {reason}"))
+        }
+        Err(reason) => (false, format!("no native program runs: {reason}")),
+    };
+    Check { what: "programs", ok, optional: true, said }
 }
 
 fn database(host: &Host) -> Check {

@@ -3,6 +3,7 @@
 use super::load::merge_config;
 use super::registry::{GrantRule, Settings};
 use super::snapshot::{Plugin, Snapshot};
+use crate::capability::process::Native;
 use crate::grant::{Capabilities, FsMode, Root};
 use crate::manifest::Manifest;
 use crate::runtime::{GuestEnv, Loaded, Preopen};
@@ -20,6 +21,15 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
         Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
         Root::Workspace | Root::Library => true,
     });
+    for (rule, fs) in effective.process.iter_mut().map(|rule| (rule.program.clone(), &mut rule.fs)) {
+        let granted = granted.process.iter().filter(|grant| grant.program == rule).flat_map(|grant| &grant.fs);
+        let granted = Capabilities { fs: granted.cloned().collect(), ..Capabilities::default() };
+        fs.retain(|rule| match &rule.path {
+            Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
+            Root::Workspace | Root::Library => true,
+        });
+    }
+    effective.process.retain(|rule| !rule.fs.is_empty());
     let missing = manifest.requests.missing(&effective);
     (effective, missing)
 }
@@ -44,8 +54,15 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
     };
     let injected = effective.http.iter().flat_map(|rule| rule.inject.values()).map(|template| &template.secret);
     let secrets = injected.filter_map(|name| Some((name.clone(), settings.secrets.get(name)?.clone()))).collect();
+    let native = Native {
+        workspace: settings.workspace.clone(),
+        library: settings.library.clone(),
+        kept_out: settings.kept_out.clone(),
+        without_landlock: settings.without_landlock,
+    };
     let env = GuestEnv {
         secrets,
+        native,
         plugin: name.clone(),
         digest: digest.to_owned(),
         kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),

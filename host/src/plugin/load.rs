@@ -4,6 +4,7 @@ use super::folder::Captured;
 use super::snapshot::Tool;
 use crate::arguments::Schema;
 use crate::audit::Trail;
+use crate::capability::process::Native;
 use crate::context::{AgentKind, CallContext};
 use crate::grant::Capabilities;
 use crate::manifest::is_tool_name;
@@ -64,6 +65,7 @@ async fn list_tools(
         preopens: Vec::new(),
         kept_out: Vec::new(),
         secrets: BTreeMap::new(),
+        native: Native::default(),
         config: Value::Object(captured.manifest.config.clone()),
     });
     let context = CallContext {

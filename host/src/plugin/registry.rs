@@ -71,6 +71,8 @@ pub struct Settings {
     pub kept_out: Vec<PathBuf>,
     /// The library: what a grant of `library` opens.
     pub library: PathBuf,
+    /// Whether native programs run where the kernel has no Landlock.
+    pub without_landlock: bool,
 }
 
 /// Loads and publishes. Shared by everything that calls a plugin.

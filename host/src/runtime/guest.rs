@@ -7,6 +7,7 @@ use super::{contract, fs_gate};
 use crate::assignment::Way;
 use crate::audit::Trail;
 use crate::capability::http::{Caller, Hooks, Web};
+use crate::capability::process::Native;
 use crate::catalogue::Reach;
 use crate::context::CallContext;
 use crate::grant::{Capabilities, SecretSource};
@@ -55,6 +56,8 @@ pub struct GuestEnv {
     pub kept_out: Vec<PathBuf>,
     /// Where the secrets are that its rules inject, by name. The guest never sees them.
     pub secrets: BTreeMap<String, SecretSource>,
+    /// Where its native programs stand.
+    pub native: Native,
     /// Manifest defaults under the operator's values; an object.
     pub config: Value,
 }
@@ -136,7 +139,8 @@ pub struct GuestState {
     pub(super) stderr: Captured,
     /// Where open descriptors are, by their number.
     pub(super) folders: HashMap<u32, Folder>,
-    pub(super) read_only: bool,
+    /// Whether every folder is read-only, since the call says that it changes nothing.
+    pub read_only: bool,
     /// Who the guest is.
     pub env: Arc<GuestEnv>,
     /// Where in the work the call stands.

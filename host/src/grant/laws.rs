@@ -75,4 +75,10 @@ proptest! {
         prop_assert!(plain.missing(&best).fs.is_empty() || plain.fs.len() > 1, "{plain} {best}");
         prop_assert!(plain.missing(&best).http.is_empty() && plain.missing(&best).env.is_empty());
     }
+
+    #[test]
+    fn the_line_that_would_grant_reads_as_what_it_says(asked in any_caps()) {
+        let read: Capabilities = serde_saphyr::from_str(&format!("{{ {asked} }}")).expect("it reads");
+        prop_assert_eq!(read, asked);
+    }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use wasmtime::component::Instance;
+use wasmtime::component::{Instance, ResourceTableError};
 use wasmtime::{Store, Trap};
 
 /// How long after its time-out a thread may take to come back before it is given up: a few epoch ticks.
@@ -205,6 +205,9 @@ fn explain(error: &wasmtime::Error, state: &GuestState) -> String {
         (Some(trap), _) => trap.to_string(),
         (None, _) if error.root_cause().to_string().contains("fuel allocated for hostcalls") => {
             "it handed over more than one call may carry (limits: host_call_bytes)".into()
+        }
+        (None, _) if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => {
+            format!("it held more than {} handles (limits: handles)", state.limits.handles)
         }
         // The root cause is the plain sentence; what is around it is a wasm backtrace.
         (None, _) => error.root_cause().to_string(),

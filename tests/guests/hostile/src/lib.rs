@@ -50,6 +50,18 @@ hostile! {
     /// Opens a file 20,000 times and keeps it open.
     OpenMany "open_many" => open_many();
 
+    /// Sets 20,000 timers and keeps them.
+    HoldTimers "hold_timers" => {
+        let held: Vec<_> = (0..20_000).map(|_| wasi::clocks::monotonic_clock::subscribe_duration(1)).collect();
+        Ok(format!("set {} timers", held.len()).into())
+    };
+
+    /// Makes 20,000 lists of headers and keeps them.
+    HoldHeaders "hold_headers" => {
+        let held: Vec<_> = (0..20_000).map(|_| wasi::http::types::Fields::new()).collect();
+        Ok(format!("made {} lists", held.len()).into())
+    };
+
     /// Opens a named pipe that nobody writes to.
     OpenFifo "open_fifo" => {
         let mut text = String::new();
@@ -137,6 +149,8 @@ tools!(
     OpenFifo,
     LogForever,
     BadJson,
+    HoldTimers,
+    HoldHeaders,
     Fine,
     Panic,
     BigOutput,

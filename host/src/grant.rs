@@ -79,6 +79,9 @@ pub enum Root {
     Workspace,
     /// The library of papers, notes and memories; guests see it as `/library`.
     Library,
+    /// The files of the session that the call belongs to, where large results are kept; guests see them as `/session`, and
+    /// never may change them.
+    Session,
     /// Any other folder; guests see it by its own path.
     Folder(PathBuf),
 }
@@ -100,8 +103,9 @@ impl TryFrom<PathBuf> for Root {
         match path.to_str() {
             Some("workspace") => Ok(Root::Workspace),
             Some("library") => Ok(Root::Library),
+            Some("session") => Ok(Root::Session),
             _ if path.is_absolute() => Ok(Root::Folder(path)),
-            _ => Err(format!("{} is neither workspace, library nor an absolute folder", path.display())),
+            _ => Err(format!("{} is none of workspace, library, session, nor an absolute folder", path.display())),
         }
     }
 }
@@ -111,6 +115,7 @@ impl From<Root> for PathBuf {
         match root {
             Root::Workspace => "workspace".into(),
             Root::Library => "library".into(),
+            Root::Session => "session".into(),
             Root::Folder(path) => path,
         }
     }
@@ -220,6 +225,7 @@ impl fmt::Display for Capabilities {
                 let path = match &rule.path {
                     Root::Workspace => "workspace".to_owned(),
                     Root::Library => "library".to_owned(),
+                    Root::Session => "session".to_owned(),
                     Root::Folder(path) => quoted(&path.to_string_lossy()),
                 };
                 format!("{{ path: {path}, mode: {mode} }}")

@@ -13,6 +13,7 @@ use crate::model::select::{Choice, Endpoints};
 use crate::model::{Model, scripted::Scripted, select, windows};
 use crate::permission::Rules;
 use crate::persona;
+use crate::plain;
 use crate::plugin::{Registry, Settings};
 use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
@@ -25,6 +26,7 @@ use crate::tokens::Tokenizer;
 use crate::tool_call::Consent;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -238,6 +240,7 @@ impl Host {
                 endpoints: self.choice().1,
                 roots: self.options.agent_roots(),
             }),
+            folder: self.options.sessions(),
             lock: Some(lock),
         };
         let mut session = Session::open(parts, id)?;
@@ -287,13 +290,28 @@ impl Host {
     }
 
     /// The lock of a session. The system lets go of it when the process ends, however that is.
-    fn lock(&self, id: &str) -> Result<fs::File> {
+    pub(crate) fn lock(&self, id: &str) -> Result<fs::File> {
         let path = self.options.home.join("locks").join(id);
-        let file = fs::File::create(&path).with_context(|| format!("cannot make the lock {}", path.display()))?;
+        let opened = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = opened.with_context(|| format!("cannot make the lock {}", path.display()))?;
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            Ok(()) => {
+                // Who holds it, for those who come second; without this they are told less.
+                let since = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
+                let holder = format!("process {}, since {since}", std::process::id());
+                let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+                Ok(file)
+            }
             Err(fs::TryLockError::WouldBlock) => {
-                bail!("session {id} is open in another process; wait for it to end, or begin a new one")
+                let holder = fs::read_to_string(&path).unwrap_or_default();
+                let holder = match plain::one_line(&holder, 120) {
+                    holder if holder.is_empty() => "another process".to_owned(),
+                    holder => format!("another process ({holder})"),
+                };
+                bail!(
+                    "session {id} is open in {holder}; wait for it to end, or go on in a branch of it: \
+                     astrarium session fork {id}"
+                )
             }
             Err(fs::TryLockError::Error(error)) => {
                 Err(error).with_context(|| format!("cannot lock {}", path.display()))

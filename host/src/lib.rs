@@ -36,11 +36,13 @@ pub mod stop;
 pub mod tokens;
 pub mod yaml;
 // Doors.
+pub mod archive;
 pub mod attachments;
 pub mod capability;
 pub mod commands;
 pub mod files;
 pub mod model;
+pub mod outputs;
 pub mod persona;
 pub mod plugin;
 pub mod roster;

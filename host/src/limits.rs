@@ -52,8 +52,10 @@ pub struct Limits {
     pub process_count: u64,
     /// Size of a file that a native program writes, in MiB.
     pub process_file_mib: u64,
-    /// Bytes of a tool's result that the model sees.
+    /// Bytes of a tool's result that the model sees at once; it is less where that would be more than an eighth of the window.
     pub output_bytes: u64,
+    /// Bytes of all results of one session that are kept in files since they were larger; then the oldest go.
+    pub kept_bytes: u64,
     /// Bytes of a component file.
     pub component_bytes: u64,
     /// Guest calls that run at once; further ones wait.
@@ -87,6 +89,7 @@ impl Default for Limits {
             process_count: 256,
             process_file_mib: 2_048,
             output_bytes: 256 << 10,
+            kept_bytes: 256 << 20,
             component_bytes: 64 << 20,
             parallel_calls: 32,
         }
@@ -123,6 +126,7 @@ impl Limits {
             ("process_count", self.process_count, 32_768),
             ("process_file_mib", self.process_file_mib, 1 << 24),
             ("output_bytes", self.output_bytes, 64 << 20),
+            ("kept_bytes", self.kept_bytes, 1 << 40),
             ("component_bytes", self.component_bytes, 1 << 30),
             ("parallel_calls", self.parallel_calls, 256),
         ];

@@ -7,6 +7,7 @@ use crate::context::{AgentKind, CallContext};
 use crate::epoch::{Epoch, Setup};
 use crate::hooks::{Contributed, Hooks};
 use crate::model::Model;
+use crate::outputs::Outputs;
 use crate::plugin::Registry;
 use crate::price::Price;
 use crate::prompt::tasks::{self, TaskLine};
@@ -58,6 +59,8 @@ pub struct Parts {
     pub post: Post,
     /// What agents below it are made of.
     pub staff: Arc<dyn Staff>,
+    /// Where the files of sessions are, a folder each.
+    pub folder: PathBuf,
     /// Held while the session is open, so that no other process writes to it; none for one that only another session writes
     /// to, which is locked itself.
     pub lock: Option<File>,
@@ -92,6 +95,7 @@ pub struct Session {
     /// Whether its start has been announced to the hooks in this process.
     pub begun: bool,
     workspace: PathBuf,
+    folder: PathBuf,
     /// All of the transcript; the model sees it from `view.first` on.
     messages: Vec<Arc<Message>>,
     view: view::View,
@@ -110,9 +114,10 @@ impl Session {
     /// Opens the session `id`, new or old.
     pub fn open(parts: Parts, id: String) -> Result<Self, StoreError> {
         let Parts { store, registry, model, summary_model, setup, workspace, max_output_tokens, price, .. } = parts;
-        let Parts { post, staff, lock, .. } = parts;
+        let Parts { post, staff, folder, lock, .. } = parts;
         let messages: Vec<Arc<Message>> = store.messages(&id)?.into_iter().map(Arc::new).collect();
-        let calls = Calls::new(registry, Desk::default().within(setup.reach.clone()));
+        let outputs = Outputs::new(folder.join(&id), registry.runtime().limits().kept_bytes);
+        let calls = Calls::new(registry, Desk::default().within(setup.reach.clone()).keeping(outputs));
         let (view, renewed) = view::View::open(&store, &id, model.name(), &messages)?;
         let mut session = Self {
             id,
@@ -129,6 +134,7 @@ impl Session {
             resumed: !messages.is_empty(),
             begun: false,
             workspace,
+            folder,
             next_epoch: match (messages.is_empty(), renewed) {
                 (true, _) => "start",
                 (false, true) => "compaction",
@@ -156,6 +162,11 @@ impl Session {
     /// Where it works.
     pub fn workspace(&self) -> &Path {
         &self.workspace
+    }
+
+    /// Where the files of sessions are, a folder each.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
     }
 
     /// The whole transcript. The model sees [`Session::conversation`].

@@ -9,6 +9,7 @@ mod calls;
 mod compactions;
 mod epochs;
 mod kv;
+mod portable;
 mod schema;
 mod sessions;
 mod skills;
@@ -20,7 +21,8 @@ pub use calls::CallRecord;
 pub use compactions::CompactionRecord;
 pub use epochs::{EpochRecord, RequestRecord};
 pub use kv::{KvScope, Quota};
-pub use sessions::{NewSession, Session};
+pub use portable::{Row, schema_version};
+pub use sessions::{NewSession, Session, new_session_id};
 pub use skills::SkillUse;
 pub use tasks::{Task, TaskStatus, check_tasks};
 

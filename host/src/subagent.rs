@@ -71,6 +71,7 @@ pub struct Office<'a> {
     setup: Setup,
     workspace: PathBuf,
     max_output_tokens: u32,
+    folder: PathBuf,
     price: Option<Price>,
     staff: Arc<dyn Staff>,
     hooks: Arc<Hooks>,
@@ -94,6 +95,7 @@ impl<'a> Office<'a> {
             setup: session.setup.clone(),
             workspace: session.workspace().to_owned(),
             max_output_tokens: session.max_output_tokens,
+            folder: session.folder().to_owned(),
             price: session.price,
             staff: session.staff.clone(),
             hooks: session.hooks.clone(),
@@ -227,6 +229,7 @@ impl<'a> Office<'a> {
             price,
             post: Post { kind: assignment.kind, agent, works_for, depth },
             staff: self.staff.clone(),
+            folder: self.folder.clone(),
             lock: None,
         };
         let mut session = Session::open(parts, id).map_err(failed)?;

@@ -4,6 +4,7 @@
 //! side-by-side calls run before any of them in call order ([`Calls::prepare`]), then the calls run ([`Calls::run`]). Both
 //! put what was decided on the audit (`tool_call/record.rs`).
 
+mod large;
 mod permit;
 mod record;
 
@@ -11,6 +12,7 @@ use crate::audit;
 use crate::catalogue;
 use crate::context::CallContext;
 use crate::hooks::{Answered, Hooks, Judged, Moment};
+use crate::outputs::Kept;
 use crate::plugin::{Plugin, Registry, Snapshot, State, Uses};
 use crate::runtime::{CallError, Desk, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::{CallStatus, Part};
@@ -224,14 +226,23 @@ impl Calls {
             }
             Err(error) => ToolAnswer { parts: vec![Part::Text { text: explain(ready.tool, &error) }], is_error: true },
         };
-        let budget = self.registry.runtime().limits().output_bytes as usize;
-        let mut shown = bounded(result, budget);
+        let outputs = self.services.desk.outputs.as_ref();
+        let bound = |answer: ToolAnswer| {
+            large::bounded(answer, self.budget(), &|kind, bytes| match outputs {
+                Some(outputs) => outputs.keep(&context.call, kind, bytes),
+                None => Err("there is no session to keep it in".into()),
+            })
+        };
+        let (mut shown, kept) = bound(result);
         if ready.snapshot.hooks(|exports| exports.post_tool_use.is_some()).next().is_some() {
             let at = Moment { snapshot: &ready.snapshot, context, cancel };
             let call = Answered { tool: ready.tool, input: &ready.input, arguments: &ready.arguments, duration };
             let (result, entries) = self.hooks.post_tool_use(at, call, shown).await;
             note.entries.extend(entries);
-            shown = bounded(result, budget);
+            // Hooks see what the model would, and see again whatever is read of a file. What they withheld is not kept.
+            let withheld = |kept: &&Kept| !large::names(&result, &kept.path());
+            kept.iter().filter(withheld).for_each(|kept| outputs.into_iter().for_each(|outputs| outputs.forget(kept)));
+            shown = bound(result).0;
         }
         Finished {
             status: if shown.is_error { CallStatus::Failed } else { CallStatus::Ok },
@@ -241,6 +252,15 @@ impl Calls {
             digest: ready.digest.clone(),
             duration,
         }
+    }
+}
+
+impl Calls {
+    /// Bytes of a result that the model sees at once: four of them are about a token of English.
+    fn budget(&self) -> usize {
+        let most = self.registry.runtime().limits().output_bytes;
+        let window = self.services.desk.context().as_ref().map(|desk| desk.window);
+        window.map_or(most, |window| most.min(window / 8 * 4)) as usize
     }
 }
 
@@ -320,62 +340,4 @@ fn refused(reason: &str, plugin: Option<&Arc<Plugin>>) -> Finished {
 /// The parts as text, for people.
 pub fn text_of(parts: &[Part]) -> String {
     parts.iter().map(Part::as_text).collect::<Vec<_>>().join("\n")
-}
-
-/// Bytes that a part costs beside its text: its frame in the transcript and on the wire.
-const FRAME: usize = 64;
-
-/// Keeps the parts within the budget; the first that does not fit is cut, the rest is left out, and both are said.
-fn bounded(answer: ToolAnswer, budget: usize) -> ToolAnswer {
-    let mut left = budget;
-    let mut kept = Vec::new();
-    let count = answer.parts.len();
-    for part in answer.parts {
-        let size = FRAME
-            + match &part {
-                Part::Text { text } => text.len(),
-                Part::Json { value } => value.as_str().len(),
-                Part::Image { data, .. } => data.len(),
-                Part::File { path, note } => path.len() + note.as_ref().map_or(0, String::len),
-            };
-        if size <= left {
-            left -= size;
-            kept.push(part);
-            continue;
-        }
-        let text = if matches!(part, Part::Image { .. }) { String::new() } else { part.as_text() };
-        let shown = &text[..text.floor_char_boundary(left.min(text.len()))];
-        let rest = count - kept.len() - 1;
-        let more = if rest > 0 { format!(", and {rest} more parts left out") } else { String::new() };
-        let note = format!(
-            "[cut: {} of {} bytes shown{more} (limits: output_bytes); ask for less]",
-            shown.len(),
-            size - FRAME
-        );
-        kept.push(Part::Text { text: if shown.is_empty() { note } else { format!("{shown}\n{note}") } });
-        break;
-    }
-    ToolAnswer { parts: kept, is_error: answer.is_error }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_cut_and_left_out_is_said_once() {
-        let part = |text: &str| Part::Text { text: text.into() };
-        let parts = vec![part("first"), part(&"星".repeat(100)), part("third"), part("fourth")];
-        let cut = bounded(ToolAnswer { parts, is_error: false }, 200);
-        assert_eq!(cut.parts.len(), 2);
-        let text = cut.parts[1].as_text();
-        assert!(
-            text.starts_with("星")
-                && text
-                    .ends_with("of 300 bytes shown, and 2 more parts left out (limits: output_bytes); ask for less]"),
-            "{text}"
-        );
-        let many = ToolAnswer { parts: vec![part("x"); 100_000], is_error: false };
-        assert!(text_of(&bounded(many, 10_000).parts).len() < 10_000);
-    }
 }

@@ -1,4 +1,4 @@
-//! `session`: lists the sessions and shows one.
+//! `session`: lists the sessions, shows one, and takes them from home to home.
 
 use super::Exit;
 use super::show::{NAME, note_line, print_line};
@@ -10,6 +10,9 @@ use crate::transcript::{Block, Message, Origin, Part};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
+use std::path::PathBuf;
+
+mod archive;
 
 #[derive(Subcommand)]
 pub(super) enum SessionCommand {
@@ -30,6 +33,34 @@ pub(super) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Writes all of a session as JSON Lines
+    Export {
+        /// The session's id, or the beginning of it
+        id: String,
+        /// A file that is not there yet [default: standard output]
+        file: Option<PathBuf>,
+    },
+    /// Takes in an exported session, all of it or nothing
+    Import {
+        /// The file; - reads standard input
+        file: PathBuf,
+        /// Under a new id
+        #[arg(long)]
+        copy: bool,
+    },
+    /// Begins a session that is another one, up to a message
+    Fork {
+        /// The session's id, or the beginning of it
+        id: String,
+        /// How many messages it keeps, as `session show --full` counts them [default: all]
+        #[arg(long, value_name = "N")]
+        at: Option<u64>,
+    },
+    /// Removes a session with all that is kept of it
+    Remove {
+        /// The session's id, or the beginning of it
+        id: String,
+    },
 }
 
 pub(super) fn session(host: &Host, command: &SessionCommand) -> Result<Exit> {
@@ -47,6 +78,10 @@ pub(super) fn session(host: &Host, command: &SessionCommand) -> Result<Exit> {
             }
         }
         SessionCommand::Show { id, full, json } => show_session(host, id, *full, *json)?,
+        SessionCommand::Export { id, file } => archive::export(host, id, file.as_deref())?,
+        SessionCommand::Import { file, copy } => archive::import(host, file, *copy)?,
+        SessionCommand::Fork { id, at } => archive::fork(host, id, *at)?,
+        SessionCommand::Remove { id } => archive::remove(host, id)?,
     }
     Ok(Exit::Done)
 }
@@ -82,7 +117,7 @@ fn show_session(host: &Host, id: &str, full: bool, json: bool) -> Result<()> {
         if let Some(done) = compactions.iter().find(here) {
             print_line(&format!("\n──── {}", compaction_line(done)));
         }
-        show(message);
+        show(hidden + at + 1, message);
     }
     print_line(&format!(
         "\ntokens: {} fresh, {} read from cache, {} written to it, {} answered",
@@ -139,7 +174,7 @@ fn compaction_line(done: &CompactionRecord) -> String {
     }
 }
 
-fn show(message: &Message) {
+fn show(number: usize, message: &Message) {
     let who = match message.origin {
         Origin::User => "user",
         Origin::Attached => "attached",
@@ -148,7 +183,7 @@ fn show(message: &Message) {
         Origin::Host => "host",
         Origin::Compaction => "compaction",
     };
-    print_line(&format!("\n[{who}]"));
+    print_line(&format!("\n[{who}] {number}"));
     for block in &message.content {
         match block {
             Block::Text { text } => print_line(&plain::lines(text)),

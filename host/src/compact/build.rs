@@ -6,6 +6,9 @@ use crate::tokens::{Tokenizer, message};
 use crate::transcript::{Block, Message, Part};
 use std::collections::{HashMap, HashSet};
 
+/// Pointers to files that stay of one emptied result.
+const POINTERS: usize = 4;
+
 /// A conversation under construction and its size.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -95,8 +98,8 @@ impl<'a> Emptied<'a> {
     /// A copy of `message` with its results emptied.
     pub fn apply(&self, message: &Message) -> Message {
         let content = message.content.iter().map(|block| match block {
-            Block::ToolResult { id, is_error, .. } => match self.by_call.get(id.as_str()) {
-                Some(name) => empty(id, name, *is_error),
+            Block::ToolResult { id, is_error, parts } => match self.by_call.get(id.as_str()) {
+                Some(name) => empty(id, name, *is_error, parts),
                 None => block.clone(),
             },
             _ => block.clone(),
@@ -112,8 +115,11 @@ fn results<'a>(blocks: impl Iterator<Item = &'a Block>) -> impl Iterator<Item = 
     })
 }
 
-fn empty(id: &str, tool: &str, is_error: bool) -> Block {
-    Block::ToolResult { id: id.to_owned(), parts: vec![Part::Text { text: placeholder(tool) }], is_error }
+/// Pointers to files stay: what they lead to is what the result said.
+fn empty(id: &str, tool: &str, is_error: bool, parts: &[Part]) -> Block {
+    let files = parts.iter().filter(|part| matches!(part, Part::File { .. })).take(POINTERS).cloned();
+    let parts = [Part::Text { text: placeholder(tool) }].into_iter().chain(files).collect();
+    Block::ToolResult { id: id.to_owned(), parts, is_error }
 }
 
 /// A copy of `message` in which each text and each result has at most `most` tokens, and in which pictures stay only

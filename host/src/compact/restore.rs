@@ -19,6 +19,8 @@ pub struct Restore {
     pub skills: Vec<Item>,
     /// Tools that were found and are not in the frozen catalogue, with their schemas.
     pub tools: Vec<Item>,
+    /// Files in which results are kept, a line each, most recent first.
+    pub outputs: Vec<String>,
     /// Files that were read, most recent first; the first five count.
     pub files: Vec<Item>,
 }
@@ -83,6 +85,9 @@ pub(super) fn compose(
     if scope == Scope::All {
         writer.items(&labels.tools, &unseen(&restore.tools, usize::MAX), 2);
     }
+    if scope == Scope::All {
+        writer.lines(&labels.outputs, &restore.outputs, 4);
+    }
     writer.items(&labels.files, &unseen(&restore.files, FILES), 1);
     writer.text
 }
@@ -128,6 +133,22 @@ impl Writer<'_> {
         if !lines.is_empty() {
             let title = self.labels.instructions.clone();
             self.section(&title, &lines.join("\n"), share);
+        }
+    }
+
+    /// The first lines that fit in a part of what is left.
+    fn lines(&mut self, title: &str, lines: &[String], share: u64) {
+        let share = self.left / share;
+        let mut left = share.saturating_sub(text(title, self.tokenizer) + 8);
+        let fits = lines.iter().take_while(|line| {
+            let size = text(line, self.tokenizer) + 4;
+            let fits = size <= left;
+            left = left.saturating_sub(size);
+            fits
+        });
+        let body: Vec<String> = fits.map(|line| format!("- {line}")).collect();
+        if !body.is_empty() {
+            self.section(title, &body.join("\n"), share);
         }
     }
 

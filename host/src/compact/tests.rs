@@ -378,6 +378,7 @@ fn case() -> impl Strategy<Value = Case> {
         tasks,
         skills: vec![Item { name: "skill".into(), text: skill, call: None }],
         tools: vec![Item { name: "tool".into(), text: "{}".into(), call: None }],
+        outputs: vec!["/session/a.txt: look".into()],
         files: files.into_iter().map(|text| Item { name: "file".into(), text, call: None }).collect(),
     });
     let trigger = prop_oneof![Just(Trigger::Auto), Just(Trigger::Overflow), Just(Trigger::Tool), Just(Trigger::Manual)];

@@ -32,6 +32,7 @@ pub struct Labels {
     pub skills: String,
     pub tools: String,
     pub files: String,
+    pub outputs: String,
     pub more: String,
     pub question: String,
     pub user: String,

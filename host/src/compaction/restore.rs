@@ -5,6 +5,7 @@
 
 use crate::catalogue;
 use crate::compact::{Item, Restore, standing};
+use crate::outputs;
 use crate::session::Session;
 use crate::store::StoreError;
 use crate::tool_call::{Asked, addressed};
@@ -13,6 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Files that are looked for.
 const FILES: usize = 5;
+/// Pointers to kept results that come back.
+const OUTPUTS: usize = 20;
 /// Characters of the sentence that says who the agent is.
 const IDENTITY: usize = 300;
 
@@ -27,6 +30,7 @@ pub(super) fn gather(session: &mut Session) -> Result<Restore, StoreError> {
         tasks,
         skills: Vec::new(),
         tools,
+        outputs: outputs(session),
         files,
     })
 }
@@ -48,6 +52,25 @@ fn instructions(session: &Session) -> Vec<String> {
     let mut seen = HashSet::new();
     let own = session.said().filter(|message| message.origin == Origin::User);
     own.flat_map(|message| standing(&message.text())).filter(|words| seen.insert(words.clone())).collect()
+}
+
+/// Pointers to results that are kept in the session's own folder, each with its tool, most recent first.
+fn outputs(session: &Session) -> Vec<String> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut pointers = Vec::new();
+    for block in session.said().flat_map(|message| &message.content) {
+        match block {
+            Block::ToolUse { id, name, .. } => drop(names.insert(id, name)),
+            Block::ToolResult { id, parts, .. } => pointers.extend(parts.iter().filter_map(|part| match part {
+                Part::File { path, .. } if path.starts_with(outputs::GUEST) => {
+                    Some(format!("{path}: {}", names.get(id.as_str()).copied().unwrap_or("a tool")))
+                }
+                _ => None,
+            })),
+            _ => {}
+        }
+    }
+    pointers.into_iter().rev().take(OUTPUTS).collect()
 }
 
 /// Files that were read and not written since, and tools that were found, most recent first.

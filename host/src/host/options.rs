@@ -75,6 +75,16 @@ impl Options {
         self.home.join("astrarium.db")
     }
 
+    /// Where the files of sessions are, a folder each.
+    pub fn sessions(&self) -> PathBuf {
+        self.home.join("sessions")
+    }
+
+    /// Where the files of a session are.
+    pub fn session_folder(&self, id: &str) -> PathBuf {
+        self.sessions().join(id)
+    }
+
     /// Plugin folders, later ones over earlier ones: shipped, the home's, those of the command line.
     pub(crate) fn roots(&self) -> Vec<PluginRoot> {
         let own = [self.share.join("plugins"), self.home.join("plugins")];

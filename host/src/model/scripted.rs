@@ -25,7 +25,7 @@
 //! goes on where it stopped.
 
 use super::wire::arguments;
-use super::{Model, ModelError, ModelEvent, Request, ToolChoice};
+use super::{Model, ModelError, ModelEvent, Request, ToolChoice, ids};
 use crate::files;
 use crate::transcript::{Block, Message, Part, Reply, Role, StopReason, Usage};
 use async_trait::async_trait;
@@ -202,7 +202,9 @@ impl Model for Scripted {
                 Ok(self.reply(content, StopReason::EndTurn, usage))
             }
             Cue::Step(position, step) => {
-                let reply = self.perform(position, step, request, on_event).await?;
+                let mut reply = self.perform(position, step, request, on_event).await?;
+                // A script that goes on behind a compaction begins to count anew.
+                ids::make_unique(&mut reply.content, &request.messages);
                 // Only now: a call that was dropped half way is asked again and played again.
                 self.play.lock().unwrap_or_else(PoisonError::into_inner).position = Some(position + 1);
                 Ok(reply)

@@ -19,7 +19,7 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
     let mut effective = manifest.requests.meet(&granted).less(&all(&settings.revoked));
     effective.fs.retain(|rule| match &rule.path {
         Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
-        Root::Workspace | Root::Library => true,
+        Root::Workspace | Root::Library | Root::Session => true,
     });
     for (rule, fs) in effective.process.iter_mut().map(|rule| (rule.program.clone(), &mut rule.fs)) {
         let granted = granted.process.iter().filter(|grant| grant.program == rule).flat_map(|grant| &grant.fs);
@@ -38,15 +38,17 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
 pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str) -> (GuestEnv, Capabilities) {
     let name = &manifest.name;
     let (effective, missing) = effective(settings, manifest, digest);
-    let preopens = effective.fs.iter().map(|rule| {
+    let preopens = effective.fs.iter().filter_map(|rule| {
         let (host, guest): (PathBuf, String) = match &rule.path {
+            // Another folder for each call.
+            Root::Session => return None,
             Root::Workspace => (settings.workspace.clone(), "/workspace".into()),
             Root::Library => (settings.library.clone(), "/library".into()),
             Root::Folder(path) => {
                 (path.canonicalize().unwrap_or_else(|_| path.clone()), path.to_string_lossy().into_owned())
             }
         };
-        Preopen { host, guest, writable: rule.mode == FsMode::Rw }
+        Some(Preopen { host, guest, writable: rule.mode == FsMode::Rw })
     });
     let preopens: Vec<Preopen> = preopens.collect();
     let covered = |place: &&PathBuf| {
@@ -67,6 +69,7 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
         digest: digest.to_owned(),
         kept_out: settings.kept_out.iter().filter(covered).cloned().collect(),
         preopens,
+        session: effective.fs.iter().any(|rule| rule.path == Root::Session),
         config: merge_config(&manifest.config, settings.configs.get(name)),
         effective,
     };
@@ -79,7 +82,7 @@ fn real_folder(settings: &Settings, granted: &Capabilities, asked: &Path, mode: 
     let real = asked.canonicalize().ok()?;
     let covered = granted.fs.iter().any(|grant| match &grant.path {
         Root::Folder(path) => grant.mode >= mode && path.canonicalize().is_ok_and(|path| real.starts_with(path)),
-        Root::Workspace | Root::Library => false,
+        Root::Workspace | Root::Library | Root::Session => false,
     });
     let kept_out = settings.kept_out.iter().any(|place| real.starts_with(place));
     (covered && !kept_out).then_some(real)

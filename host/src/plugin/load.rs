@@ -63,6 +63,7 @@ async fn list_tools(
         digest: loaded.digest.clone(),
         effective: Capabilities::default(),
         preopens: Vec::new(),
+        session: false,
         kept_out: Vec::new(),
         secrets: BTreeMap::new(),
         native: Native::default(),

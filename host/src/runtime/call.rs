@@ -108,6 +108,7 @@ impl Runtime {
         // first one runs right here, and most calls of small guests end in it. A call that runs beside others goes to a
         // thread at once, so that they share the cores.
         if env.preopens.is_empty()
+            && !env.session
             && self.running_calls() <= 1
             && let Some(answer) = in_instance.as_mut().now_or_never()
         {

@@ -149,7 +149,7 @@ impl GuestState {
     /// Remembers where the preopened folders are.
     fn note_preopens(&mut self, folders: &[(Fd, String)]) {
         for (fd, name) in folders {
-            if let Some(preopen) = self.env.preopens.iter().find(|preopen| preopen.guest == *name) {
+            if let Some(preopen) = self.preopens.iter().find(|preopen| preopen.guest == *name) {
                 let writable = preopen.writable && !self.read_only;
                 self.folders.insert(fd.rep(), Folder { path: preopen.host.clone(), writable });
             }
@@ -213,12 +213,19 @@ impl GuestState {
             return Ok(());
         }
         match self.folders.get(&fd.rep()) {
+            // The one place of the home that is open, read-only: no path in it leads out of it.
+            Some(base) if self.is_session(&base.path) => Ok(()),
             Some(base) if !rule(&self.env.kept_out, &base.path, path) => Ok(()),
             _ => {
                 self.refuse("home, config, caches and plugin folders are kept out", fd.rep(), path);
                 Err(ErrorCode::NotPermitted)
             }
         }
+    }
+
+    /// Whether a folder is that of the call's session.
+    fn is_session(&self, path: &Path) -> bool {
+        self.session.as_ref().is_some_and(|session| path.starts_with(session))
     }
 
     /// Puts what came of a path on the call's trail, under the rule that it needed. A file that is not there is neither
@@ -249,7 +256,7 @@ impl GuestState {
     fn guest_path(&self, parent: u32, path: &str) -> (&str, String) {
         let folder = self.folders.get(&parent);
         let found = folder.and_then(|folder| {
-            let mut preopens = self.env.preopens.iter();
+            let mut preopens = self.preopens.iter();
             preopens.find_map(|preopen| Some((preopen, folder.path.strip_prefix(&preopen.host).ok()?)))
         });
         match found {

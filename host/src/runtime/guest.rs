@@ -13,6 +13,7 @@ use crate::context::CallContext;
 use crate::grant::{Capabilities, SecretSource};
 use crate::limits::Limits;
 use crate::memory::Seen;
+use crate::outputs::{self, Outputs};
 use crate::plugin::Registry;
 use crate::shelf::Shelf;
 use crate::store::{Audit, Store};
@@ -52,6 +53,8 @@ pub struct GuestEnv {
     pub effective: Capabilities,
     /// Folders, from the effective capabilities.
     pub preopens: Vec<Preopen>,
+    /// Whether it may read what is kept of its session's large results.
+    pub session: bool,
     /// Real paths inside of those folders that are kept out all the same.
     pub kept_out: Vec<PathBuf>,
     /// Where the secrets are that its rules inject, by name. The guest never sees them.
@@ -91,6 +94,8 @@ pub struct Desk {
     pub reach: Reach,
     /// The way to whoever runs other agents, for `agents`.
     pub agents: Arc<Way>,
+    /// Where its large results are kept; nowhere outside a session.
+    pub outputs: Option<Outputs>,
     /// What the session knows of the memory files, so that its own writes are no news to it.
     memory: Mutex<Seen>,
     /// How full the conversation is, and what is wanted of it, for `context`; none where no conversation is under way.
@@ -118,6 +123,11 @@ impl Desk {
         Self { reach, ..self }
     }
 
+    /// For a session that keeps large results.
+    pub fn keeping(self, outputs: Outputs) -> Self {
+        Self { outputs: Some(outputs), ..self }
+    }
+
     /// What the session knows of the memory files.
     pub fn memory(&self) -> MutexGuard<'_, Seen> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
@@ -141,6 +151,10 @@ pub struct GuestState {
     pub(super) folders: HashMap<u32, Folder>,
     /// Whether every folder is read-only, since the call says that it changes nothing.
     pub read_only: bool,
+    /// Folders of this call.
+    pub(super) preopens: Vec<Preopen>,
+    /// The one of them that is the session's.
+    pub(super) session: Option<PathBuf>,
     /// Who the guest is.
     pub env: Arc<GuestEnv>,
     /// Where in the work the call stands.
@@ -189,7 +203,11 @@ impl GuestState {
                 builder.env(name, value);
             }
         }
-        for folder in &env.preopens {
+        let mut preopens = env.preopens.clone();
+        let session = session_folder(&env, &services);
+        let own = |host: &PathBuf| Preopen { host: host.clone(), guest: outputs::GUEST.into(), writable: false };
+        preopens.extend(session.as_ref().map(own));
+        for folder in &preopens {
             let perms = if folder.writable && !read_only { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
             builder
                 .preopened_dir(&folder.host, &folder.guest, perms)
@@ -206,6 +224,8 @@ impl GuestState {
             stderr,
             folders: HashMap::new(),
             read_only,
+            preopens,
+            session,
             env,
             context,
             services,
@@ -220,6 +240,14 @@ impl GuestState {
     pub(crate) fn web(&self) -> &Caller {
         &self.http_door.0
     }
+}
+
+/// The folder of the call's session, where the guest may read it and something lies in it. It is inside the home, which is
+/// kept out, so it is opened by this way alone.
+fn session_folder(env: &GuestEnv, services: &Services) -> Option<PathBuf> {
+    let outputs = services.desk.outputs.as_ref().filter(|_| env.session)?;
+    let taken = env.preopens.iter().any(|folder| folder.guest == outputs::GUEST);
+    outputs.folder().canonicalize().ok().filter(|_| !taken)
 }
 
 impl WasiView for GuestState {

@@ -138,13 +138,18 @@ impl Store {
 
 /// Puts a session there.
 pub(super) fn insert(db: &Transaction<'_>, new: &NewSession<'_>) -> rusqlite::Result<String> {
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id = new_session_id();
     let title: String = new.title.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TITLE).collect();
     db.execute(
         "insert into sessions (id, created, updated, model, workspace, title) values (?1, ?2, ?2, ?3, ?4, ?5)",
         params![id, now(), new.model, new.workspace, title],
     )?;
     Ok(id)
+}
+
+/// An id that no session has had, ordered by time.
+pub fn new_session_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
 }
 
 fn read_session(row: &Row<'_>) -> rusqlite::Result<Session> {

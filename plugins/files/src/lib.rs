@@ -2,7 +2,7 @@
 //!
 //! Every path goes through [`paths`]; every walk through [`walk`]; every write through [`links`] and [`replace`]. The
 //! verbs work on a [`paths::Workspace`], so that their tests run natively on a folder of their own. Invariants: nothing
-//! outside the workspace is named to the operating system, no special file is opened, no write goes through a symlink,
+//! outside the workspace and the session's kept results is named to the operating system, no special file is opened, no write goes through a symlink,
 //! and no answer is longer than [`text::BUDGET`].
 
 pub mod edit;

@@ -14,6 +14,9 @@ use crate::text::count;
 /// Where the host mounts the workspace.
 const MOUNT: &str = "/workspace";
 
+/// Where the host puts the results of this session that were too large to be shown; nothing there can be changed.
+const SESSION: &str = "/session";
+
 /// The folder that all paths are in.
 #[derive(Debug)]
 pub struct Workspace {
@@ -46,6 +49,18 @@ impl Workspace {
     /// The place that a model means by `given`.
     pub fn place(&self, given: &str) -> Result<Place, Error> {
         Ok(self.inside(&self.normalised(given)?))
+    }
+
+    /// The same for one who only looks, and may look at kept results of the session too.
+    pub fn seen(&self, given: &str) -> Result<Place, Error> {
+        match kept(given, &self.real) {
+            Some(name) if name.is_empty() => Ok(Place { guest: SESSION.into(), shown: SESSION.into() }),
+            Some(name) => {
+                let shown = format!("{SESSION}/{name}");
+                Ok(Place { guest: PathBuf::from(&shown), shown })
+            }
+            None => self.place(given),
+        }
     }
 
     /// The path relative to the workspace, as [`normalise`] has it.
@@ -95,6 +110,10 @@ impl Place {
     pub fn explain(&self, verb: &str, error: &io::Error) -> Error {
         let shown = &self.shown;
         match error.kind() {
+            _ if self.is_kept() => Error::failed(format!(
+                "there is no {shown} in this session: it was removed for newer ones, or it is another session's; call the \
+                 tool again that said it"
+            )),
             ErrorKind::NotFound => Error::failed(format!(
                 "there is no {shown} in the workspace; find the right path with glob_files, such as \"**/{}\"",
                 shown.rsplit('/').next().unwrap_or(shown)
@@ -115,6 +134,11 @@ impl Place {
             },
             _ => Error::failed(format!("could not {verb} {shown}: {}", cause(error))),
         }
+    }
+
+    /// Whether it is, or would be, a kept result of the session.
+    pub fn is_kept(&self) -> bool {
+        Path::new(&self.shown).starts_with(SESSION)
     }
 
     /// The first component of the path that is a symlink.
@@ -152,6 +176,11 @@ pub fn normalise(given: &str, real: &str) -> Result<String, Error> {
     }
     let rest = match strip_folder(given, real).or_else(|| strip_folder(given, MOUNT)) {
         Some(inside) => inside,
+        None if strip_folder(given, SESSION).is_some() => {
+            return refuse(
+                "is a kept result of this session, which can be read and searched only; name a file of the workspace",
+            );
+        }
         None if given.starts_with('/') => {
             return refuse(&format!("lies outside the workspace; use a path relative to {real}"));
         }
@@ -175,6 +204,12 @@ pub fn normalise(given: &str, real: &str) -> Result<String, Error> {
         }
     }
     Ok(parts.join("/"))
+}
+
+/// The name of a kept result: the folder is flat. A workspace that lies there is meant before it.
+fn kept<'a>(given: &'a str, real: &str) -> Option<&'a str> {
+    let name = strip_folder(given, SESSION).filter(|_| strip_folder(given, real).is_none())?.trim_matches('/');
+    (name != ".." && !name.contains(['/', ':', '\0'])).then_some(name)
 }
 
 /// What follows `folder` in `path`, when `path` is that folder or lies in it.
@@ -217,6 +252,18 @@ mod tests {
         check("/home/ada/sky/", "");
         check("...", "...");
         check("文献/星.md", "文献/星.md");
+    }
+
+    #[test]
+    fn kept_results_are_there_for_those_who_look() {
+        let workspace = Workspace { mount: "/workspace".into(), real: "/home/ada/sky".into() };
+        let seen = |given: &str| workspace.seen(given).map(|place| place.guest.to_string_lossy().into_owned());
+        assert_eq!(seen("/session/toolu_1.txt"), Ok("/session/toolu_1.txt".into()));
+        assert_eq!((seen("/session"), seen("a.txt")), (Ok("/session".into()), Ok("/workspace/a.txt".into())));
+        for given in ["/session/..", "/session/../key", "/session/a/b", "/session/a:b", "/sessions/a"] {
+            assert!(seen(given).is_err(), "{given}");
+        }
+        refused("/session/toolu_1.txt", "read and searched only");
     }
 
     #[test]

@@ -20,13 +20,13 @@ const NOTE: usize = 512;
 /// Counting the lines of a file means reading all of it; that is worth it up to here, in bytes.
 const COUNTED: u64 = 16 << 20;
 
-/// Reads a text file and answers with numbered lines, at most 2,000 lines and 256 KiB a call.
+/// Reads a text file and answers with numbered lines, at most 2,000 lines and 96 KiB a call.
 ///
 /// To read a part of a large file, give `offset` and `limit`; the answer says what was cut and how to go on.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// Path of the file, relative to the workspace.
+    /// Path of the file, relative to the workspace; or of a kept result, `/session/NAME`.
     pub path: String,
     /// First line to read, from 1.
     #[schemars(range(min = 1))]
@@ -60,7 +60,7 @@ struct Shown {
 impl ReadFile {
     /// The answer, for a workspace.
     pub fn run(&self, workspace: &Workspace) -> Result<String, Error> {
-        let place = workspace.place(&self.path)?;
+        let place = workspace.seen(&self.path)?;
         let size = place.file_metadata()?.len();
         let file = File::open(&place.guest).map_err(|error| place.explain("open", &error))?;
         self.window(BufReader::with_capacity(64 * 1024, file), &place, size)
@@ -244,7 +244,7 @@ mod tests {
         assert!(answer.ends_with("…\n[lines longer than 2,000 characters were cut and end in …]\n"), "{answer}");
         let wide = format!("{}\n", "y".repeat(1_999)).repeat(500);
         let answer = read(wide.as_bytes(), None, None);
-        assert!(answer.len() < BUDGET && answer.contains("of 500; go on with offset 128"), "{}", answer.len());
+        assert!(answer.len() < BUDGET && answer.contains("of 500; go on with offset 46"), "{}", answer.len());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Words about bytes: what kind of file it is, long lines, counts. Pure.
 
-/// The most that one answer holds, in bytes. A model's window holds a few of these; the host cuts far later.
-pub const BUDGET: usize = 256 * 1024;
+/// The most that one answer holds, in bytes: an eighth of a window of 200,000 tokens, which is where the host would keep it
+/// in a file.
+pub const BUDGET: usize = 96 * 1024;
 
 /// How much of a file is looked at to tell text from binary. A NUL byte later than this is shown as it is.
 pub const HEAD: usize = 8 * 1024;

@@ -115,7 +115,7 @@ fn read_folder(place: &Place) -> std::io::Result<Vec<Entry>> {
 /// The rules of the folders between the workspace and `start`, which hold in `start` as well.
 fn rules_above(workspace: &Workspace, start: &Place) -> Vec<Level> {
     let mut levels = Vec::new();
-    if start.shown != "." {
+    if start.shown != "." && !start.is_kept() {
         let ends = start.shown.match_indices('/').map(|(end, _)| end);
         for end in std::iter::once(0).chain(ends) {
             let folder = workspace.inside(&start.shown[..end]);

@@ -1,7 +1,7 @@
 //! A guest that answers with what it was given, and counts in its store.
 
 use astrarium_sdk::kv::{self, Scope};
-use astrarium_sdk::{Context, Error, Output, Part, Tool, tools};
+use astrarium_sdk::{Context, Error, Image, Output, Part, Tool, tools};
 use serde_json::json;
 
 /// Answers with the text it was given, and with the context of the call as JSON.
@@ -51,4 +51,45 @@ impl Tool for KvCount {
     }
 }
 
-tools!(Echo, KvCount);
+/// Answers with more than anybody reads at once.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Large {
+    /// How much, in bytes.
+    bytes: usize,
+    /// `lines` of text with their numbers, one `line`, `json` on one line, or a `picture`.
+    kind: String,
+}
+
+impl Tool for Large {
+    const NAME: &'static str = "large";
+    const READ_ONLY: bool = true;
+
+    fn call(self, _: &Context) -> Result<Output, Error> {
+        let lines = (1..).map(|line| format!("line {line}: 两次测量的结果一致\n"));
+        match self.kind.as_str() {
+            "lines" => {
+                let mut text = String::with_capacity(self.bytes + 64);
+                lines
+                    .take_while(|line| {
+                        text.push_str(line);
+                        text.len() < self.bytes
+                    })
+                    .for_each(drop);
+                Ok(text.into())
+            }
+            "line" => Ok("word ".repeat(self.bytes / 5).into()),
+            "json" => {
+                let rows: Vec<_> = (0..self.bytes / 20).map(|n| json!({ "n": n, "s": "a, b" })).collect();
+                Ok(Output::default().and(Part::Json(json!(rows).to_string())))
+            }
+            "picture" => {
+                let image = Image { media_type: "image/png".into(), data: vec![7; self.bytes] };
+                Ok(Output::text("a plot").and(Part::Image(image)))
+            }
+            other => Err(Error::invalid(format!("{other} is no kind"))),
+        }
+    }
+}
+
+tools!(Echo, KvCount, Large);

@@ -139,7 +139,29 @@ impl Tool for Wait {
     }
 }
 
+/// Writes a line at the end of a file and answers with it: its effects can be counted.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Append {
+    /// The line.
+    line: String,
+    /// Answered with as well.
+    #[serde(default)]
+    more: String,
+}
+
+impl Tool for Append {
+    const NAME: &'static str = "append";
+
+    fn call(self, _: &Context) -> Result<Output, Error> {
+        let mut file = File::options().append(true).create(true).open("/workspace/effects")?;
+        file.write_all(format!("{}\n", self.line).as_bytes())?;
+        Ok(format!("{} {}", self.line, self.more).into())
+    }
+}
+
 tools!(
+    Append,
     Spin,
     Sleep,
     Allocate,

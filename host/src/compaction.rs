@@ -63,7 +63,7 @@ pub async fn make_room(
         return Ok(());
     }
     if thrash.full(work.step) {
-        return Err(Failure::Thrash { window: window.tokens });
+        return Err(thrashed(session, Trigger::Auto)?);
     }
     match compact(session, Trigger::Auto, "", spent, work).await {
         Err(failure @ (Failure::Stuck(_) | Failure::Failed(_))) => {
@@ -71,6 +71,33 @@ pub async fn make_room(
             Ok(())
         }
         done => done.map(|_| ()),
+    }
+}
+
+/// The window is full again right after each compaction: why the turn ends, on record too.
+pub fn thrashed(session: &mut Session, trigger: Trigger) -> Result<Failure, StoreError> {
+    let failure = Failure::Thrash { window: session.window().tokens };
+    let tokens = session.next_tokens()?;
+    let record = begun(session, trigger, tokens);
+    session.record_failure(CompactionRecord { reason: Some(failure.to_string()), ..record })?;
+    Ok(failure)
+}
+
+/// The record of a compaction that has come to nothing yet.
+fn begun(session: &Session, trigger: Trigger, tokens: u64) -> CompactionRecord {
+    CompactionRecord {
+        number: 0,
+        created: String::new(),
+        trigger,
+        layer: None,
+        first: 0,
+        messages: 0,
+        messages_before: session.conversation().len() as u64,
+        tokens_before: tokens,
+        tokens_after: None,
+        window: session.window().tokens,
+        model: session.model.name().to_owned(),
+        reason: None,
     }
 }
 
@@ -100,20 +127,7 @@ pub async fn compact(
         restore: &restore,
         texts: &texts,
     };
-    let record = CompactionRecord {
-        number: 0,
-        created: String::new(),
-        trigger,
-        layer: None,
-        first: 0,
-        messages: 0,
-        messages_before: messages.len() as u64,
-        tokens_before: tokens,
-        tokens_after: None,
-        window: input.window.tokens,
-        model: session.model.name().to_owned(),
-        reason: None,
-    };
+    let record = begun(session, trigger, tokens);
     let plan = match compact::plan(&input) {
         Ok(plan) => plan,
         Err(stuck) => {

@@ -54,6 +54,8 @@ pub struct Persona {
     pub texts: Texts,
     /// What a compaction says.
     pub compact: compact::Texts,
+    /// Files in their place that are not used, and why.
+    pub warnings: Vec<String>,
 }
 
 /// Bytes that a file of a persona may have.
@@ -97,12 +99,15 @@ pub fn load(roots: &[PathBuf], name: &str, language: Language) -> Result<Persona
             }
         }
     }
-    persona.compact = compact_texts(roots, language)?;
+    (persona.compact, persona.warnings) = compact_texts(roots, language)?;
+    for warning in &persona.warnings {
+        tracing::warn!("{warning}");
+    }
     Ok(persona)
 }
 
 /// What a compaction says, from `compact/` under `roots`; one that is empty or does not read is not used, and said.
-fn compact_texts(roots: &[PathBuf], language: Language) -> Result<compact::Texts, PersonaError> {
+fn compact_texts(roots: &[PathBuf], language: Language) -> Result<(compact::Texts, Vec<String>), PersonaError> {
     let mut found = std::collections::BTreeMap::new();
     for (name, ending) in compact::Texts::FILES {
         for root in roots.iter().rev() {
@@ -112,11 +117,9 @@ fn compact_texts(roots: &[PathBuf], language: Language) -> Result<compact::Texts
         }
     }
     let (texts, warnings) = compact::Texts::with(language, &|name| found.get(name).map(|(text, _)| text.clone()));
-    for warning in warnings {
-        let paths: Vec<&str> = found.values().map(|(_, path)| path.as_str()).collect();
-        tracing::warn!("{warning} (looked at {})", paths.join(", "));
-    }
-    Ok(texts)
+    let paths: Vec<&str> = found.values().map(|(_, path)| path.as_str()).collect();
+    let paths = paths.join(", ");
+    Ok((texts, warnings.into_iter().map(|warning| format!("{warning} (looked at {paths})")).collect()))
 }
 
 fn built_in(name: &str, language: Language) -> Persona {
@@ -132,6 +135,7 @@ fn built_in(name: &str, language: Language) -> Persona {
         principles: text(principles),
         texts: Texts::built_in(language),
         compact: compact::Texts::built_in(language),
+        warnings: Vec::new(),
     }
 }
 

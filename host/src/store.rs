@@ -8,6 +8,7 @@ mod audit;
 mod calls;
 mod compactions;
 mod epochs;
+mod fault;
 mod kv;
 mod portable;
 mod schema;
@@ -42,7 +43,7 @@ pub struct Store {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It does not open.
-    #[error("cannot open the database {path}: {reason}; choose another home with --home, or move the file away")]
+    #[error("cannot open the database {path}: {reason}")]
     Open {
         /// Where it is.
         path: String,
@@ -85,7 +86,7 @@ impl Store {
     /// Opens or makes the database, and brings an older schema up to date.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let shown = path.display().to_string();
-        let failed = |error: rusqlite::Error| StoreError::Open { path: shown.clone(), reason: error.to_string() };
+        let failed = |error: rusqlite::Error| StoreError::Open { path: shown.clone(), reason: fault::told(&error) };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
@@ -134,7 +135,7 @@ impl Store {
     }
 
     fn failed(&self, error: rusqlite::Error) -> StoreError {
-        StoreError::Failed { path: self.path.display().to_string(), reason: error.to_string() }
+        StoreError::Failed { path: self.path.display().to_string(), reason: fault::told(&error) }
     }
 }
 

@@ -182,6 +182,60 @@ async fn a_server_that_refuses_the_length_is_believed_and_the_answer_comes_all_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_that_is_full_again_at_once_ends_the_turn_and_the_record_says_so() {
+    let place = place(200_000);
+    let host = place.host().await;
+    let server = Strict::start().await;
+    let mut session = open(&host, "anthropic:strict-1", &server);
+    for id in 0..40 {
+        server.plan(echo(id, &format!("{id} {}", "measured ".repeat(100))));
+    }
+    for _ in 0..4 {
+        let message = "prompt is too long".to_owned();
+        server.plan(Plan::Status { status: 400, kind: "invalid_request_error", message, retry_after: None });
+        server.plan(Said::new([Piece::Text("<summary>1. Goal: the brightest field</summary>")]));
+    }
+    let turn = ask(&mut session, QUESTION, 60, &CancellationToken::new(), |_| {}).await;
+    assert_eq!(turn.outcome.reason, EndReason::Failed);
+    let error = turn.outcome.error.unwrap();
+    assert!(
+        error.contains("is full again right after each compaction") || error.contains("could not be compacted"),
+        "{error}"
+    );
+    let id = session.id.clone();
+    drop(session);
+    drop(host);
+    let shown = place.run(&["session", "show", &id]).stdout;
+    assert!(
+        shown.contains("breaker: closed; ") && shown.contains("the last one: not compacted (overflow): "),
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cheaper_model_writes_the_summary_where_the_config_names_one() {
+    let place = place(200_000);
+    let cheap =
+        place.script("name: cheap\nat_limit: \"<summary>1. Goal: told by the cheap one</summary>\"\nsteps: []\n");
+    let config = std::fs::read_to_string(place.home().join("astrarium.yaml")).unwrap();
+    place.config(&format!("{config}summary_model: \"{cheap}\"\n"));
+    let host = place.host().await;
+    let mut script = String::from("name: t\nat_limit: not by this one\nsteps:\n");
+    for step in 0..20 {
+        writeln!(script, "- calls: [{{ tool: echo, input: {{ text: \"{step} {}\" }} }}]", "word ".repeat(100)).unwrap();
+    }
+    script.push_str("- say: done\n");
+    let (mut session, _) = play(&host, &script, QUESTION, 30).await;
+    let cancel = CancellationToken::new();
+    let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+    let done = compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await.unwrap();
+    assert_eq!(done.layer, Some(Layer::Summary), "{done:?}");
+    assert!(shown(&session).contains("told by the cheap one") && !shown(&session).contains("not by this one"));
+    let last = host.store.last_request(&session.id).unwrap().unwrap();
+    assert_eq!(last.model, "scripted:cheap", "the ledger says who was paid");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_asks_for_room_and_gets_it_when_the_step_is_over() {
     let place = place(200_000);
     let host = place.host().await;

@@ -9,6 +9,7 @@ use crate::hooks::Hooks;
 use crate::host::Host;
 use crate::plain;
 use crate::plugin::State;
+use crate::prompt::effective::Wishes;
 use crate::store::Verified;
 use anyhow::Result;
 use clap::Args;
@@ -45,6 +46,8 @@ pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
         gates(host).await,
         memory(host),
         model(host).await,
+        window(host),
+        texts(host),
         database(host),
         audit(host),
         programs(host),
@@ -207,6 +210,27 @@ fn programs(host: &Host) -> Check {
         Err(reason) => (false, format!("no native program runs: {reason}")),
     };
     Check { what: "programs", ok, optional: true, said }
+}
+
+/// How much the model takes in at once, and who says so: what is assumed is the first thing to look at when requests are
+/// refused as too long.
+fn window(host: &Host) -> Check {
+    let (choice, _) = host.choice();
+    let (ok, said) = match host.window(choice.name.as_deref().unwrap_or_default()) {
+        Ok((tokens, why)) => (true, format!("{tokens} tokens ({why})")),
+        Err(error) => (false, format!("{error:#}")),
+    };
+    Check { what: "window", ok, optional: false, said }
+}
+
+/// The texts that an operator has put in the place of ours.
+fn texts(host: &Host) -> Check {
+    let (ok, said) = match host.setup("", Wishes::default()) {
+        Ok(setup) if setup.persona.warnings.is_empty() => (true, format!("persona {}", setup.persona.name)),
+        Ok(setup) => (false, setup.persona.warnings.join("; ")),
+        Err(error) => (false, format!("{error:#}")),
+    };
+    Check { what: "texts", ok, optional: true, said }
 }
 
 fn database(host: &Host) -> Check {

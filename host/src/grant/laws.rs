@@ -8,6 +8,7 @@ pub(super) fn any_caps() -> impl Strategy<Value = Capabilities> {
     let root = prop_oneof![
         Just(Root::Workspace),
         Just(Root::Library),
+        Just(Root::Session),
         "/[ab](/[ab])?".prop_map(|path| Root::Folder(path.into())),
         Just(Root::Folder("/a/../b".into())),
     ];

@@ -164,7 +164,8 @@ pub(super) fn known() -> i64 {
 }
 
 pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
-    let failed = |error: rusqlite::Error| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
+    let failed =
+        |error: rusqlite::Error| StoreError::Open { path: path.to_owned(), reason: super::fault::told(&error) };
     let known = known();
     let version = |connection: &Connection| connection.query_row("pragma user_version", [], |row| row.get::<_, i64>(0));
     if version(connection).map_err(failed)? == known {

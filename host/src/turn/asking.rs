@@ -78,7 +78,7 @@ async fn overflow(session: &mut Session, error: &ModelError, run: &Run<'_>, tall
         session.learn_window(window);
     }
     if tally.thrash.full(tally.steps) {
-        return Err(Failure::Thrash { window: session.window().tokens }.into());
+        return Err(compaction::thrashed(session, Trigger::Overflow)?.into());
     }
     let work = Work { step: tally.steps, sink: run.sink, cancel: run.cancel };
     match compaction::compact(session, Trigger::Overflow, "", &mut tally.usage, &work).await {

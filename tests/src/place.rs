@@ -12,6 +12,7 @@ use astrarium::runtime::Desk;
 use astrarium::session::Session;
 use astrarium::store::Audit;
 use astrarium::tool_call::{Asked, Calls, Finished};
+use astrarium::transcript::Role;
 use astrarium::turn::{self, Run};
 use serde_json::Value;
 use std::borrow::Borrow;
@@ -239,6 +240,22 @@ pub async fn play(host: &Host, script: &str, question: &str, max_steps: u32) -> 
     let model = Arc::new(Scripted::from_str("test", script).expect("the script reads"));
     let mut session = host.session(Which::New { title: question }, model).expect("the session opens");
     let turn = ask(&mut session, question, max_steps, &CancellationToken::new(), |_| {}).await;
+    (session, turn)
+}
+
+/// Goes on in a session with the steps of a script, wherever another script had stopped, for one turn.
+pub async fn go_on(host: &Host, id: &str, steps: &str) -> (Session, Turn) {
+    let open = |script: &str| {
+        let model = Arc::new(Scripted::from_str("test", script).expect("the script reads"));
+        host.session(Which::Named(id), model).expect("the session opens")
+    };
+    let answers = open("name: test\nsteps:\n- say: over\n")
+        .conversation()
+        .iter()
+        .filter(|message| message.role == Role::Assistant)
+        .count();
+    let mut session = open(&format!("name: test\nsteps:\n{}{steps}", "- say: over\n".repeat(answers)));
+    let turn = ask(&mut session, "go on", 50, &CancellationToken::new(), |_| {}).await;
     (session, turn)
 }
 

@@ -6,12 +6,11 @@ use astrarium::model::scripted::Scripted;
 use astrarium::outputs::Outputs;
 use astrarium::store::{Task, TaskStatus};
 use astrarium_tests::laws::assert_accepted;
-use astrarium_tests::place::{Place, ask, play};
+use astrarium_tests::place::{Place, go_on, play};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 fn place() -> Place {
     let place = Place::new();
@@ -91,9 +90,8 @@ async fn what_is_imported_is_what_was_exported_row_by_row_and_goes_on() {
     // It goes on with the same view, and its calls do not run again.
     let model = || Arc::new(Scripted::from_str("t", "name: t\nsteps:\n- say: on\n").unwrap());
     let seen = host.session(Which::Named(&id), model()).unwrap().conversation().to_vec();
-    let mut session = other.session(Which::Named(&id), model()).unwrap();
-    assert_eq!(session.conversation(), seen);
-    let turn = ask(&mut session, "and?", 5, &CancellationToken::new(), |_| {}).await;
+    assert_eq!(other.session(Which::Named(&id), model()).unwrap().conversation(), seen);
+    let (session, turn) = go_on(&other, &id, "- say: on\n").await;
     assert_eq!((turn.outcome.answer.as_str(), turn.outcome.tool_calls), ("on", 0));
 
     // Removed, nothing is left of it.
@@ -155,7 +153,6 @@ async fn a_session_branches_after_any_message_where_nothing_is_torn() {
     let id = full_session(&host).await;
     let folder = |id: &str| host.options.session_folder(id);
     let messages = host.store.messages(&id).unwrap();
-    let model = || Arc::new(Scripted::from_str("t", "name: t\nsteps:\n- say: a branch\n").unwrap());
     let (mut forked, mut torn) = (0, 0);
     for at in 0..=messages.len() as u64 + 1 {
         match archive::fork(&host.store, &folder, &id, Some(at)) {
@@ -164,8 +161,7 @@ async fn a_session_branches_after_any_message_where_nothing_is_torn() {
                 assert_eq!(host.store.messages(&new).unwrap(), messages[..at as usize]);
                 assert_eq!(files(&host, &new), files(&host, &id));
                 if forked % 9 == 0 {
-                    let mut session = host.session(Which::Named(&new), model()).unwrap();
-                    let turn = ask(&mut session, "on", 3, &CancellationToken::new(), |_| {}).await;
+                    let (session, turn) = go_on(&host, &new, "- say: a branch\n").await;
                     assert_eq!(turn.outcome.answer, "a branch", "{at}: {:?}", turn.outcome.error);
                     assert_accepted(session.conversation());
                 }

@@ -215,8 +215,8 @@ async fn a_window_that_is_full_again_at_once_ends_the_turn_and_the_record_says_s
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cheaper_model_writes_the_summary_where_the_config_names_one() {
     let place = place(200_000);
-    let cheap =
-        place.script("name: cheap\nat_limit: \"<summary>1. Goal: told by the cheap one</summary>\"\nsteps: []\n");
+    let cheap = place
+        .script("name: cheap\nat_limit: \"<summary>1. Goal: told by the cheap one</summary>\"\nsteps:\n- say: never\n");
     let config = std::fs::read_to_string(place.home().join("astrarium.yaml")).unwrap();
     place.config(&format!("{config}summary_model: \"{cheap}\"\n"));
     let host = place.host().await;

@@ -2,14 +2,12 @@
 
 use astrarium::compact::Trigger;
 use astrarium::compaction::{self, Work};
-use astrarium::host::{Host, Which};
-use astrarium::model::scripted::Scripted;
+use astrarium::host::Host;
 use astrarium::session::Session;
 use astrarium::transcript::{Block, Part, Usage};
-use astrarium_tests::place::{Place, ask, play};
+use astrarium_tests::place::{Place, go_on, play};
 use std::fmt::Write as _;
 use std::fs;
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 const MIB: usize = 1 << 20;
@@ -28,6 +26,10 @@ fn read(path: &str, rest: &str) -> String {
     format!("- calls: [{{ tool: read_file, input: {{ path: \"{path}\"{rest} }} }}]\n")
 }
 
+fn done(steps: &str) -> String {
+    format!("{steps}- say: done\n")
+}
+
 /// The pointers of a conversation, in order.
 fn pointers(session: &Session) -> Vec<(String, String)> {
     let blocks = session.conversation().iter().flat_map(|message| &message.content);
@@ -40,15 +42,6 @@ fn pointers(session: &Session) -> Vec<(String, String)> {
         _ => None,
     });
     files.collect()
-}
-
-/// Goes on in a session with a script of its own.
-async fn go_on(host: &Host, id: &str, steps: &str) -> (Session, astrarium_tests::place::Turn) {
-    let model = Arc::new(Scripted::from_str("t", &format!("name: t\nsteps:\n{steps}- say: done\n")).unwrap());
-    let mut session = host.session(Which::Named(id), model).unwrap();
-    session.resumed = false;
-    let turn = ask(&mut session, "go on", 9, &CancellationToken::new(), |_| {}).await;
-    (session, turn)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +64,7 @@ async fn ten_megabytes_are_a_pointer_that_opens_at_any_line_also_after_resume_an
     drop(session);
     let middle = lines / 2;
     let steps = read(path, &format!(", offset: {middle}, limit: 2")) + &read(path, &format!(", offset: {lines}"));
-    let (mut session, turn) = go_on(&host, &id, &steps).await;
+    let (mut session, turn) = go_on(&host, &id, &done(&steps)).await;
     let read_back = turn.outputs("read_file");
     assert!(read_back[0].contains(&format!("{middle}\tline {middle}:")), "{read_back:?}");
     assert!(read_back[0].contains(&format!("go on with offset {}", middle + 2)), "{read_back:?}");
@@ -84,12 +77,12 @@ async fn ten_megabytes_are_a_pointer_that_opens_at_any_line_also_after_resume_an
         session.append(astrarium::transcript::Message::user(text), None).unwrap();
     }
     let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
-    let done = compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await;
+    let made = compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await;
     let shown: String =
         session.conversation().iter().map(|message| serde_json::to_string(&**message).unwrap()).collect();
-    assert!(done.is_ok() && shown.contains(path.as_str()), "{done:?} {shown}");
+    assert!(made.is_ok() && shown.contains(path.as_str()), "{made:?} {shown}");
     drop(session);
-    let (_, turn) = go_on(&host, &id, &read(path, ", limit: 1")).await;
+    let (_, turn) = go_on(&host, &id, &done(&read(path, ", limit: 1"))).await;
     assert!(turn.outputs("read_file")[0].contains("line 1:"));
 }
 
@@ -111,7 +104,7 @@ async fn no_other_session_and_no_other_way_opens_them() {
     let own = [read(&path, ", limit: 1"), read(&relative, ""), file_write, grep.into(), climb].concat();
     let id = session.id.clone();
     drop(session);
-    let (_, turn) = go_on(&host, &id, &own).await;
+    let (_, turn) = go_on(&host, &id, &done(&own)).await;
     let read_file = turn.outputs("read_file");
     assert!(read_file[0].contains("line 1:"), "{read_file:?}");
     assert!(read_file[1].contains("not allowed"), "by its real path: {read_file:?}");
@@ -138,10 +131,10 @@ async fn json_and_one_long_line_are_laid_out_so_that_they_can_be_read() {
     let id = session.id.clone();
     let folder = host.options.session_folder(&id);
     let bytes = fs::read(folder.join(pointers[2].0.strip_prefix("/session/").unwrap())).unwrap();
-    assert_eq!(bytes, vec![7; MIB], "a picture is kept as it was");
+    assert!(bytes.starts_with(b"\x89PNG") && bytes.len() == MIB + 8, "a picture is kept as it was");
     drop(session);
     let steps: String = pointers.iter().map(|(path, _)| read(path, ", offset: 5000, limit: 2")).collect();
-    let (_, turn) = go_on(&host, &id, &steps[..steps.len()]).await;
+    let (_, turn) = go_on(&host, &id, &done(&steps)).await;
     let read_back = turn.outputs("read_file");
     assert!(read_back[0].contains("\"n\": ") || read_back[0].contains("\"s\": "), "{read_back:?}");
     assert!(!read_back[0].contains("were cut"), "{read_back:?}");

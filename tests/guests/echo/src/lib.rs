@@ -84,7 +84,8 @@ impl Tool for Large {
                 Ok(Output::default().and(Part::Json(json!(rows).to_string())))
             }
             "picture" => {
-                let image = Image { media_type: "image/png".into(), data: vec![7; self.bytes] };
+                let data = [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![7; self.bytes]].concat();
+                let image = Image { media_type: "image/png".into(), data };
                 Ok(Output::text("a plot").and(Part::Image(image)))
             }
             other => Err(Error::invalid(format!("{other} is no kind"))),

@@ -343,21 +343,15 @@ pub fn fork(
 ) -> Result<String, ArchiveError> {
     let count = store.session(id)?.messages;
     let at = at.unwrap_or(count);
-    if !store.is_whole_before(id, at)? {
-        let whole = |at: &u64| store.is_whole_before(id, *at).unwrap_or(false);
-        let near: Vec<String> = (1..at)
-            .rev()
-            .find(whole)
-            .into_iter()
-            .chain((at + 1..=count).find(whole))
-            .map(|at| at.to_string())
-            .collect();
-        let reason = match (at > count, near.as_slice()) {
-            (true, _) => format!("it has {count}"),
-            (false, []) => "there is no place where it can".into(),
-            (false, near) => {
-                format!("a call and its result, or a compaction, would be torn; it can after {}", near.join(" and "))
-            }
+    let whole = store.whole_places(id)?;
+    if whole.binary_search(&at).is_err() {
+        let next = whole.partition_point(|place| *place < at);
+        let near = whole[..next].last().into_iter().chain(whole.get(next));
+        let near = near.map(u64::to_string).collect::<Vec<_>>().join(" and ");
+        let reason = match at {
+            at if at > count => format!("it has {count}"),
+            _ if near.is_empty() => "it has none".to_owned(),
+            _ => format!("a call and its result, or a compaction, would be torn; it can after {near}"),
         };
         return Err(ArchiveError::Torn { id: id.to_owned(), at, reason });
     }

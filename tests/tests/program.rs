@@ -416,3 +416,20 @@ fn doctor_names_what_is_missing() {
     let bad = place.run(&["doctor", "--model", "anthropic:x"]);
     assert!(bad.status == 1 && bad.stdout.contains("ANTHROPIC_API_KEY"), "{bad:?}");
 }
+
+#[test]
+fn a_wait_before_the_question_is_asked_again_is_counted_down() {
+    let place = Place::bare();
+    let busy = "{ status: 429, message: slow down, kind: rate_limit_error, retry_after: 2 }";
+    let model = place.script(&format!("name: t\nsteps:\n- fail: {busy}\n- say: here it is\n"));
+    let ran = place.run(&["run", "x", "--model", &model, "--output", "stream-json"]);
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let seconds: Vec<u64> =
+        events.filter(|event| event["type"] == "waiting").map(|event| event["seconds"].as_u64().unwrap()).collect();
+    assert_eq!(&seconds[..2], [2, 1], "what the server asked for, second by second: {ran:?}");
+    let model = place.script(&format!("name: t\nsteps:\n- fail: {busy}\n- say: here it is\n"));
+    let ran = place.run(&["run", "x", "--model", &model]);
+    assert_eq!(ran.stdout, "here it is\n", "{ran:?}");
+    assert_eq!(ran.stderr.matches("slow down").count(), 1, "the reason is said once: {ran:?}");
+    assert!(ran.stderr.contains("asked again in 2 s"), "{ran:?}");
+}

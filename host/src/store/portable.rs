@@ -103,19 +103,16 @@ impl Store {
         })
     }
 
-    /// Whether the transcript of a session can end before the message `at`: no call would be without its result, and no
-    /// compaction in two.
-    pub fn is_whole_before(&self, id: &str, at: u64) -> Result<bool, StoreError> {
+    /// After how many messages the transcript of a session can end, smallest first: no call is without its result there, and
+    /// no compaction in two. Where it ends now is one of them, since opening a session mends it.
+    pub fn whole_places(&self, id: &str) -> Result<Vec<u64>, StoreError> {
         let messages = self.messages(id)?;
-        let at = at as usize;
-        if at == messages.len() {
-            return Ok(true);
-        }
         let calls = |message: &Message| message.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
-        let torn = at == 0 || at > messages.len() || calls(&messages[at - 1]);
-        let compacted = self.compactions(id)?.into_iter().filter(|done| done.layer.is_some());
-        let inside = |first: u64, count: u64| (first + 1..first + count).contains(&(at as u64));
-        Ok(!torn && !compacted.into_iter().any(|done| inside(done.first, done.messages)))
+        let compacted: Vec<_> = self.compactions(id)?.into_iter().filter(|done| done.layer.is_some()).collect();
+        let inside = |at: u64| compacted.iter().any(|done| (done.first + 1..done.first + done.messages).contains(&at));
+        let count = messages.len();
+        let whole = (1..=count).filter(|at| *at == count || !calls(&messages[at - 1]) && !inside(*at as u64));
+        Ok(whole.map(|at| at as u64).collect())
     }
 
     /// Removes a session with all its rows, and those of the agents that worked for it; answers with the ids of all.

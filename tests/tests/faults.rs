@@ -137,7 +137,7 @@ async fn wherever_a_stream_is_cut_the_answer_comes_whole_and_once() {
                 bytes.windows(finish.len()).position(|window| window == finish).expect("it is there")
             }
         };
-        for cut in (0..end).step_by(97).chain([inside, inside + 1, end - 1]) {
+        for cut in (0..end).step_by(7).chain([inside, inside + 1, end - 1]) {
             for form in [Form { cut: Some(cut), ..Form::default() }, Form { end: Some(cut), ..Form::default() }] {
                 let row = format!("{wire:?} {form:?}");
                 server.plan(said().form(form));
@@ -320,7 +320,10 @@ async fn aimock_fails_first_and_breaks_off_and_is_asked_again() {
     let error =
         |status: u16| json!({ "response": { "status": status, "error": { "message": "busy", "type": "api_error" } } });
     let cut = json!({ "response": { "content": "It will break off somewhere here." }, "truncateAfterChunks": 3 });
-    let rows = [("unavailable", error(503)), ("rate", error(429)), ("internal", error(500)), ("broken", cut)];
+    let statuses = [408, 409, 425, 429, 500, 502, 503, 504, 529];
+    let mut rows: Vec<(String, Value)> =
+        statuses.iter().map(|code| (format!("status {code}."), error(*code))).collect();
+    rows.push(("broken".into(), cut));
     let mut fixtures = Vec::new();
     for wire in ["anthropic", "openai"] {
         for (row, first) in &rows {

@@ -71,24 +71,22 @@ fn a_damaged_file_is_named_and_left_as_it_is() {
 
 #[test]
 fn a_read_only_file_is_named_with_its_cure() {
-    let (place, ..) = used();
+    let (place, id, model) = used();
     let mut permissions = fs::metadata(database(&place)).unwrap().permissions();
     permissions.set_readonly(true);
     fs::set_permissions(database(&place), permissions).unwrap();
     // Root writes where nobody may, unless it gives that up.
     let root = fs::metadata("/proc/self").map(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata)).unwrap() == 0;
-    for command in [["session", "list"], ["audit", "verify"]] {
-        let plain = place.command(&command);
-        let ran = match root {
-            false => place.run(&command),
-            true => Ran::of(
-                wrapped(&plain, "setpriv", &["--bounding-set", "-dac_override,-dac_read_search", "--"])
-                    .output()
-                    .unwrap(),
-            ),
-        };
-        one_line(&ran, &["writable for this user", "--home"]);
-    }
+    let run = |arguments: &[&str]| {
+        let plain = place.command(arguments);
+        let dropped = ["--bounding-set", "-dac_override,-dac_read_search", "--"];
+        match root {
+            false => place.run(arguments),
+            true => Ran::of(wrapped(&plain, "setpriv", &dropped).output().unwrap()),
+        }
+    };
+    assert_eq!(run(&["session", "show", &id]).status, 0, "what is in it can be read");
+    one_line(&run(&["run", "more", "--session", &id, "--model", &model]), &["writable for this user", "--home"]);
 }
 
 /// `command` as the arguments of another program.
@@ -157,22 +155,24 @@ fn a_second_process_is_told_who_has_the_session() {
 #[test]
 fn the_doctor_says_where_the_window_is_from_and_which_text_is_not_used() {
     let place = Place::new();
-    let doctor = |place: &Place, model: &str| place.run(&["doctor", "--model", model]).stdout;
-    let model = place.script("name: t\nsteps:\n- say: hi\n");
+    // Nobody listens there, and nobody is needed for this.
+    let set = |name: &str, value: &str| {
+        let mut command = place.command(&["doctor", "--model", "openai:somebody-7b"]);
+        Ran::of(command.env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").env(name, value).output().unwrap()).stdout
+    };
+    let doctor = || set("UNUSED", "");
     let line = |shown: &str| shown.lines().find(|line| line.contains("window")).unwrap().to_owned();
-    assert!(line(&doctor(&place, &model)).contains("assumed, as this model is not known here"));
+    assert!(line(&doctor()).contains("assumed, as this model is not known here"), "{}", doctor());
     place.config("context_window: 9000\n");
-    assert!(line(&doctor(&place, &model)).contains("9000 tokens (context_window of the config)"));
-    let set = place.command(&["doctor", "--model", &model]).env("ASTRARIUM_CONTEXT_WINDOW", "7000").output().unwrap();
-    assert!(line(&Ran::of(set).stdout).contains("7000 tokens (ASTRARIUM_CONTEXT_WINDOW)"));
-    let none = place.command(&["doctor", "--model", &model]).env("ASTRARIUM_CONTEXT_WINDOW", "many").output().unwrap();
-    assert!(line(&Ran::of(none).stdout).contains("at least 1000"));
+    assert!(line(&doctor()).contains("9000 tokens (context_window of the config)"));
+    assert!(line(&set("ASTRARIUM_CONTEXT_WINDOW", "7000")).contains("7000 tokens (ASTRARIUM_CONTEXT_WINDOW)"));
+    assert!(line(&set("ASTRARIUM_CONTEXT_WINDOW", "many")).contains("at least 1000"));
 
     let folder = place.home().join("personas/compact");
     fs::create_dir_all(&folder).unwrap();
     for language in ["en", "zh"] {
         fs::write(folder.join(format!("summary-request.{language}.md")), " \n").unwrap();
     }
-    let shown = doctor(&place, &model);
+    let shown = doctor();
     assert!(shown.contains("the text summary-request is empty; the one that ships is used"), "{shown}");
 }

@@ -184,7 +184,7 @@ fn rows(db: &Transaction<'_>, id: &str) -> rusqlite::Result<Vec<Row>> {
 
 fn collect(db: &Transaction<'_>, rows: &mut Vec<Row>, table: &str, sql: &str, id: &str) -> rusqlite::Result<()> {
     let mut statement = db.prepare(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = statement.query([id])?;
     while let Some(row) = found.next()? {
         let mut map = Map::new();

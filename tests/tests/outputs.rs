@@ -110,7 +110,7 @@ async fn no_other_session_and_no_other_way_opens_them() {
     assert!(read_file[1].contains("not allowed"), "by its real path: {read_file:?}");
     assert!(!read_file[2].contains("language"), "{read_file:?}");
     let written = turn.outputs("file_write");
-    assert!(written[0].contains("read and searched only"), "{written:?}");
+    assert!(written[0].contains("outside the workspace"), "{written:?}");
     assert!(turn.outputs("grep_files")[0].contains("1: 两次测量"), "{:?}", turn.outputs("grep_files"));
     assert_eq!(fs::read_to_string(&real).unwrap().lines().next(), Some("line 1: 两次测量的结果一致"));
 

@@ -426,10 +426,12 @@ fn a_wait_before_the_question_is_asked_again_is_counted_down() {
     let events = ran.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let seconds: Vec<u64> =
         events.filter(|event| event["type"] == "waiting").map(|event| event["seconds"].as_u64().unwrap()).collect();
-    assert_eq!(&seconds[..2], [2, 1], "what the server asked for, second by second: {ran:?}");
+    assert!(seconds[0] >= 2, "no sooner than the server asked for: {ran:?}");
+    assert!(seconds.windows(2).all(|pair| pair[1] + 1 == pair[0]), "second by second: {seconds:?}");
+    assert!(seconds.last() <= Some(&1), "to its end: {seconds:?}");
     let model = place.script(&format!("name: t\nsteps:\n- fail: {busy}\n- say: here it is\n"));
     let ran = place.run(&["run", "x", "--model", &model]);
     assert_eq!(ran.stdout, "here it is\n", "{ran:?}");
     assert_eq!(ran.stderr.matches("slow down").count(), 1, "the reason is said once: {ran:?}");
-    assert!(ran.stderr.contains("asked again in 2 s"), "{ran:?}");
+    assert!(ran.stderr.contains("; asked again in "), "{ran:?}");
 }

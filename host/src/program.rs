@@ -80,6 +80,7 @@ pub fn guest_name(folder: &FsRule) -> PathBuf {
     match &folder.path {
         Root::Workspace => "/workspace".into(),
         Root::Library => "/library".into(),
+        Root::Session => "/session".into(),
         Root::Folder(path) => path.clone(),
     }
 }

@@ -47,6 +47,8 @@ impl Native {
         match root {
             Root::Workspace => self.workspace.clone(),
             Root::Library => self.library.clone(),
+            // Never in effect for a program (`plugin/effective.rs`): another folder for each call.
+            Root::Session => PathBuf::new(),
             Root::Folder(path) => path.clone(),
         }
     }

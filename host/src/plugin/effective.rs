@@ -27,6 +27,7 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
         fs.retain(|rule| match &rule.path {
             Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
             Root::Workspace | Root::Library => true,
+            Root::Session => false,
         });
     }
     effective.process.retain(|rule| !rule.fs.is_empty());

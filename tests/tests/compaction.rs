@@ -213,6 +213,38 @@ async fn a_window_that_is_full_again_at_once_ends_the_turn_and_the_record_says_s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_for_a_summary_that_is_too_long_itself_is_asked_with_the_oldest_rounds_left_out() {
+    for (wire, name) in WIRES {
+        let place = place(60_000);
+        let host = place.host().await;
+        let server = Strict::start().await;
+        let mut session = open(&host, name, &server);
+        for id in 0..12 {
+            server.plan(echo(id, &format!("round {id}. {}", "measured ".repeat(300))));
+        }
+        let refusal = || Plan::Status {
+            status: 400,
+            kind: "invalid_request_error",
+            message: "prompt is too long".to_owned(),
+            retry_after: None,
+        };
+        // The request itself, then two questions for a summary.
+        (0..3).for_each(|_| server.plan(refusal()));
+        server.plan(Said::new([Piece::Text("<summary>1. Goal: the brightest field</summary>")]));
+        server.plan(Said::new([Piece::Text("c'est le champ 3")]));
+        let turn = ask(&mut session, QUESTION, 30, &CancellationToken::new(), |_| {}).await;
+        assert_eq!(turn.outcome.answer, "c'est le champ 3", "{wire:?} {:?}", turn.outcome.error);
+        assert_eq!((server.violations().len(), server.unused()), (0, 0), "{wire:?}");
+        let requests = server.requests();
+        let sizes: Vec<usize> = requests[13..16].iter().map(|request| request.to_string().len()).collect();
+        assert!(sizes[0] > sizes[1] && sizes[1] > sizes[2], "{wire:?} {sizes:?}");
+        let last = requests[15].to_string();
+        assert!(last.contains("round 11.") && !last.contains("round 1."), "the oldest go: {wire:?} {last}");
+        assert!(last.contains("are left out for space"), "{wire:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cheaper_model_writes_the_summary_where_the_config_names_one() {
     let place = place(200_000);
     let cheap = place

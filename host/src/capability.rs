@@ -31,7 +31,7 @@ impl GuestState {
             return Ok(());
         }
         let reason = format!(
-            "{capability} is not granted to {plugin}; an operator grants it under grants: in astrarium.yaml with \
+            "{capability} is not granted to {plugin}; do not retry; an operator grants it under grants: in astrarium.yaml with \
              `- {{ plugin: {plugin}, {capability}: true }}`",
             plugin = self.env.plugin
         );

@@ -308,6 +308,36 @@ async fn a_folder_to_read_is_not_written_by_a_link_or_a_rename() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_says_it_changes_nothing_runs_programs_that_cannot() {
+    if !has_landlock() {
+        return;
+    }
+    let place = Place::bare();
+    place.file("own", "as it was\n");
+    let host = host(&place, BASH, "").await;
+    let command = "cat own; echo x > own; echo x > new; mv own other; rm -f own; mkdir folder; truncate -s 0 own";
+    let finished = call(&host, "run_reading", json!({ "command": command }), &CancellationToken::new()).await;
+    let outcome: Value = serde_json::from_str(&text_of(&finished.parts)).unwrap();
+    assert_eq!(text(&outcome, "stdout"), "as it was\n", "{outcome}");
+    assert_eq!(place.text("own"), "as it was\n");
+    assert_eq!(fs::read_dir(place.workspace()).unwrap().count(), 1, "{outcome}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_that_waits_for_a_program_spends_no_time_and_holds_no_permit() {
+    if !has_landlock() {
+        return;
+    }
+    let place = Place::bare();
+    let host = host(&place, BASH, "limits: { tool_ms: 1000, parallel_calls: 1 }").await;
+    // The first one ends only if the second can run beside it, and takes longer than a guest may.
+    let first = shell(&host, "while [ ! -e go ]; do sleep 0.05; done; sleep 1.5; echo waited");
+    let second = shell(&host, "touch go; echo went");
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((text(&first, "stdout"), text(&second, "stdout")), ("waited\n", "went\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shell_has_no_network_of_any_kind_unless_its_rule_says_so() {
     if !has_landlock() {
         return;

@@ -108,6 +108,8 @@ fn a_config_that_does_not_read_is_named_with_its_mistake() {
         ("limits: { tool_ms: -3 }\n", vec!["astrarium.yaml"]),
         ("grants:\n- { plugin: a, kvv: true }\n", vec!["kvv"]),
         ("grants:\n- { kv: true }\n", vec!["plugin"]),
+        ("grants:\n- { plugin: a, process: [{ program: git }] }\n", vec!["astrarium.yaml", "names no folder"]),
+        ("process: { without_landlock: maybe }\n", vec!["astrarium.yaml", "maybe"]),
         ("model: a\nmodel: b\n", vec!["model"]),
         ("a: &a [x]\n", vec!["astrarium.yaml"]),
     ] {

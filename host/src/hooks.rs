@@ -43,7 +43,7 @@ pub struct Hooks {
     /// Failures so far by plugin, counted for the session and all of its agents.
     failures: Arc<Mutex<BTreeMap<String, u32>>>,
     /// What the user has not been told yet.
-    news: Mutex<Vec<String>>,
+    news: Arc<Mutex<Vec<String>>>,
 }
 
 /// When and for whom hooks of a call run.
@@ -87,12 +87,12 @@ pub struct Answered<'a> {
 impl Hooks {
     /// Hooks of the plugins in `registry`, for one session.
     pub fn new(registry: Arc<Registry>, services: Services) -> Self {
-        Self { registry, services, failures: Arc::default(), news: Mutex::default() }
+        Self { registry, services, failures: Arc::default(), news: Arc::default() }
     }
 
-    /// The same that count failures with those of `other`, whose agents they are for.
+    /// The same that count failures with those of `other`, whose agents they are for, and tell them by it.
     pub fn beside(self, other: &Hooks) -> Self {
-        Self { failures: other.failures.clone(), ..self }
+        Self { failures: other.failures.clone(), news: other.news.clone(), ..self }
     }
 
     /// Texts for the model, in hook order, and whether unfinished tasks are to be recalled.
@@ -292,7 +292,7 @@ impl Hooks {
             let guest = self.guest(loaded, env, context, &trail, cancel);
             let answer = self.registry.runtime().subagent_start(guest, begins);
             let text = self.observe(witness, plugin, answer, &mut entries).await.flatten();
-            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| cut(&text, CONTEXT)));
+            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| context_text(&text)));
         }
         self.put(entries);
         texts

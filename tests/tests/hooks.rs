@@ -104,6 +104,56 @@ async fn a_hook_of_a_compaction_that_goes_wrong_stops_none() {
     }
 }
 
+/// One call of another agent, which answers at once.
+const ONE_AGENT: &str =
+    "name: s\nsteps:\n- calls: [{ tool: subagent, input: { task: look around } }]\n- say: found\n- say: done\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_of_another_agent_that_goes_wrong_stops_none() {
+    for hook in ["subagent-start", "subagent-stop"] {
+        for way in WAYS {
+            let mut place = hostile(hook, way);
+            place.shipped = true;
+            let host = place.host().await;
+            let (session, turn) = play(&host, ONE_AGENT, "q", 5).await;
+            assert_eq!(turn.outcome.answer, "done", "{hook} {way}");
+            assert!(turn.outputs("subagent")[0].starts_with("found"), "{hook} {way}: {:?}", turn.outputs("subagent"));
+            assert_plain(&session);
+            let child = &host.store.agents_of(&session.id).unwrap()[0].session;
+            for message in host.store.messages(child).unwrap() {
+                let text = message.text();
+                assert!(
+                    text.len() < 40_000 && !text.contains(['\u{1b}', '\u{202e}', '\0']),
+                    "{hook} {way}: {text:.200}"
+                );
+            }
+            let told: Vec<String> = rows(&host, hook).into_iter().map(|row| row.outcome).collect();
+            assert_eq!(told, [if way == "garbage" { "ok" } else { "failed" }], "{hook} {way}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_agents_are_counted_by_how_they_ended() {
+    let place = Place::new();
+    place.config("language: en\n");
+    let host = place.host().await;
+    let (session, _) = play(
+        &host,
+        &ONE_AGENT.replace(
+            "- say: found\n",
+            "- say: found\n- calls: [{ tool: subagent, input: { task: more } }]\n- say: more\n",
+        ),
+        "q",
+        5,
+    )
+    .await;
+    let scope = astrarium::store::KvScope::Session(session.id.clone());
+    for key in ["subagents", "subagents-done"] {
+        assert_eq!(host.store.kv_get("subagent-log", &scope, key).unwrap(), Some(b"2".to_vec()), "{key}");
+    }
+}
+
 /// A session that is worth a compaction.
 async fn long(host: &Host, steps: usize) -> Session {
     let call = format!("- calls: [{{ tool: version, input: {{ note: \"{}\" }} }}]\n", "word ".repeat(100));

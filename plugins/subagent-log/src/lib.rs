@@ -1,5 +1,4 @@
-//! Writes to the log which subagents were started and what became of each, and keeps count of all there ever were: each has a
-//! session of its own, which would count to one.
+//! Writes to the log which subagents a session started and what became of each, and keeps count.
 
 use astrarium_sdk::hooks::{SubagentStart, SubagentStartEvent, SubagentStop, SubagentStopEvent};
 use astrarium_sdk::kv::{self, Scope};
@@ -12,7 +11,7 @@ const SHOWN: usize = 160;
 
 impl SubagentStart for SubagentLog {
     fn handle(ctx: &Context, event: SubagentStartEvent) -> Result<Option<String>, Error> {
-        let number = kv::increment(Scope::Plugin, "subagents", 1)?;
+        let number = kv::increment(Scope::Session, "subagents", 1)?;
         let SubagentStartEvent { agent, task, max_steps, .. } = event;
         log::info(format!(
             "session {}, subagent {number} ({}) starts, at most {max_steps} steps: {}",
@@ -27,7 +26,7 @@ impl SubagentStart for SubagentLog {
 impl SubagentStop for SubagentLog {
     fn handle(ctx: &Context, event: SubagentStopEvent) -> Result<(), Error> {
         let SubagentStopEvent { agent, reason, steps, tool_calls, summary, .. } = event;
-        kv::increment(Scope::Plugin, &format!("subagents-{reason}"), 1)?;
+        kv::increment(Scope::Session, &format!("subagents-{reason}"), 1)?;
         log::info(format!(
             "session {}, a subagent ({}) ended ({reason}) after {steps} steps and {tool_calls} calls: {}",
             ctx.session,

@@ -5,6 +5,7 @@
 use crate::context::{AgentKind, CallContext};
 use crate::event::EndReason;
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -58,6 +59,9 @@ pub enum Refusal {
     /// This agent may not start others.
     #[error("{0}")]
     Denied(String),
+    /// Too many at once.
+    #[error("{0}")]
+    Limit(String),
     /// Something failed before it began.
     #[error("{0}")]
     Failed(String),
@@ -75,7 +79,23 @@ pub struct Asked {
 
 /// The way to whoever runs agents for a session. Shut until a turn opens it.
 #[derive(Default)]
-pub struct Way(Mutex<Option<mpsc::UnboundedSender<Asked>>>);
+pub struct Way {
+    open: Mutex<Option<mpsc::UnboundedSender<Asked>>>,
+    /// How many wait for an answer.
+    waiting: AtomicUsize,
+}
+
+/// Guests of one session that may wait for an answer at once: each keeps its instance, of which there are not many.
+const WAITING: usize = 32;
+
+/// One of those who wait.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// The end of the way at which assignments arrive.
 pub type Inbox = mpsc::UnboundedReceiver<Asked>;
@@ -95,6 +115,13 @@ impl Way {
 
     /// Asks, and waits for what came of it. Dropping the future cancels the agent.
     pub async fn ask(&self, assignment: Assignment, context: CallContext) -> Result<Report, Refusal> {
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        if before >= WAITING {
+            return Err(Refusal::Limit(format!(
+                "{WAITING} agents are wanted already; ask again when one has answered"
+            )));
+        }
         let (answer, comes) = oneshot::channel();
         let sent = self.lock().as_ref().is_some_and(|way| way.send(Asked { assignment, context, answer }).is_ok());
         if !sent {
@@ -106,7 +133,7 @@ impl Way {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Asked>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

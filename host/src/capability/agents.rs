@@ -93,6 +93,7 @@ impl From<Refusal> for Error {
             Refusal::Invalid(reason) => Error::Invalid(reason),
             Refusal::NotFound(reason) => Error::NotFound(reason),
             Refusal::Denied(reason) => Error::Denied(reason),
+            Refusal::Limit(reason) => Error::LimitExceeded(reason),
             Refusal::Failed(reason) => Error::Failed(reason),
         }
     }

@@ -37,9 +37,12 @@ fn base() -> Config {
     config
 }
 
+/// Guests that may wait for other work beside those that run: each keeps its instance meanwhile, and its permit is another's.
+const WAITING: u32 = 128;
+
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
     // Twice the calls at once: a slot is cleaned for a moment after its call has ended.
-    let calls = (limits.parallel_calls as u32).saturating_mul(2).max(16);
+    let calls = (limits.parallel_calls as u32).saturating_mul(2).max(16) + WAITING;
     let instances = limits.instances as u32;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)

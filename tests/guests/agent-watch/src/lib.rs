@@ -1,5 +1,5 @@
 //! A guest that hears of everything: it counts each event in its store by the kind of agent, and gives agents a word on their
-//! way. Told by its configuration to `trap`, it panics in that hook instead.
+//! way. Told by its configuration to `trap` in one of them, such as `subagent pre-tool-use`, it panics there instead.
 
 use astrarium_sdk::hooks::{
     PostToolUse, PostToolUseDecision, PostToolUseEvent, PreToolUse, PreToolUseDecision, PreToolUseEvent, SessionStart,
@@ -13,10 +13,11 @@ struct Watch;
 
 fn count(ctx: &Context, what: &str) -> Result<(), Error> {
     let trap: Option<String> = astrarium_sdk::config::get("trap")?;
-    if trap.as_deref() == Some(what) {
+    let what = format!("{} {what}", ctx.agent.name());
+    if trap.as_ref() == Some(&what) {
         panic!("agent-watch was told to trap in {what}");
     }
-    kv::increment(Scope::Plugin, &format!("{} {what}", ctx.agent.name()), 1)?;
+    kv::increment(Scope::Plugin, &what, 1)?;
     Ok(())
 }
 

@@ -8,10 +8,10 @@ mod config;
 mod context;
 pub mod http;
 mod kv;
-mod later;
 mod log;
 mod memory;
 pub mod process;
+mod skills;
 mod tasks;
 mod tools;
 

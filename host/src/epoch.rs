@@ -9,12 +9,13 @@ use crate::digest::hex;
 use crate::hooks::Contributed;
 use crate::memory::{self, Listing};
 use crate::persona::Persona;
-use crate::plugin::{Snapshot, Uses};
+use crate::plugin::{Plugin, Snapshot, Uses};
 use crate::prompt::effective::{Sources, Wishes, effective};
 use crate::prompt::render::{self, Place};
 use crate::prompt::segments::{self, ToolLine, order, own};
 use crate::prompt::{Assembly, Segment, Stability, Texts, assemble, reminder};
 use crate::request::{CacheLife, ToolSpec};
+use crate::skill::listing::and_more;
 use crate::store::{Store, StoreError};
 use crate::surroundings;
 use crate::tokens::{self, Tokenizer};
@@ -82,20 +83,32 @@ pub struct Epoch {
     told: Told,
 }
 
+/// The skills of a session, for where a tool can load them.
+#[derive(Debug)]
+pub struct Listed {
+    /// The list.
+    pub list: Segment,
+    /// Their names.
+    pub names: Vec<String>,
+}
+
 impl Prefix {
-    /// Renders what would stand in front now; `contributed` are the segments that come from elsewhere.
+    /// Renders what would stand in front now; `contributed` are the segments that come from elsewhere, `skills` those that a tool
+    /// can load.
     pub fn render(
         setup: &Setup,
         snapshot: &Snapshot,
         uses: &Uses,
         context: &CallContext,
         contributed: Contributed,
+        skills: Listed,
     ) -> (Self, Told) {
         let texts = &setup.persona.texts;
         let entries = setup.reach.of(snapshot.entries(uses));
         let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, setup.tokenizer);
         let (Frozen { mut tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
         name_agents(&mut tools, snapshot, &setup.agents, texts);
+        let list = name_skills(&mut tools, snapshot, &skills.names, texts).then_some(skills.list);
         let lines: Vec<ToolLine<'_>> = tools
             .iter()
             .map(|tool| ToolLine {
@@ -115,6 +128,7 @@ impl Prefix {
         ];
         default.extend(setup.notes.iter().cloned());
         default.extend(contributed.segments);
+        default.extend(list);
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         let version_control = surroundings::version_control(&context.workspace).unwrap_or_else(|| "-".into());
         let workspace = context.workspace.display().to_string();
@@ -168,6 +182,25 @@ fn name_agents(tools: &mut [ToolSpec], snapshot: &Snapshot, agents: &str, texts:
         }
     }
 }
+
+/// A tool that loads skills says which there are (SPEC 2.1): every tool whose plugin may do so. Answers whether there is one.
+fn name_skills(tools: &mut [ToolSpec], snapshot: &Snapshot, skills: &[String], texts: &Texts) -> bool {
+    let loads = |plugin: &Plugin| plugin.code.as_ref().is_some_and(|(_, env)| env.effective.skills);
+    let (named, more) = skills.split_at(skills.len().min(SKILLS_NAMED));
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    let names = and_more(&named, more.len(), texts.language());
+    for tool in tools.iter_mut().filter(|_| !skills.is_empty()) {
+        if snapshot.tool(&tool.name).is_some_and(|(plugin, _)| loads(plugin)) {
+            tool.description.push_str("\n\n");
+            tool.description.push_str(&texts.fill("skills-in-tool", &[("names", &names)]));
+        }
+    }
+    // One that is found by searching only loads them as well.
+    !skills.is_empty() && snapshot.tools().any(|(plugin, _)| loads(plugin))
+}
+
+/// Skills that a tool's description names: the list in the prompt has them with what they are for.
+const SKILLS_NAMED: usize = 50;
 
 /// The message in front of the conversation (SPEC 1.10): instruction files, date and language. None under an override,
 /// which replaces everything of ours.

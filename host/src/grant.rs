@@ -82,6 +82,8 @@ pub enum Root {
     /// The files of the session that the call belongs to, where large results are kept; guests see them as `/session`, and
     /// never may change them.
     Session,
+    /// The folders of skills that lie outside of the workspace, always read only; guests see them by their own paths.
+    Skills,
     /// Any other folder; guests see it by its own path.
     Folder(PathBuf),
 }
@@ -104,8 +106,12 @@ impl TryFrom<PathBuf> for Root {
             Some("workspace") => Ok(Root::Workspace),
             Some("library") => Ok(Root::Library),
             Some("session") => Ok(Root::Session),
+            Some("skills") => Ok(Root::Skills),
             _ if path.is_absolute() => Ok(Root::Folder(path)),
-            _ => Err(format!("{} is none of workspace, library, session, nor an absolute folder", path.display())),
+            _ => Err(format!(
+                "{} is none of workspace, library, session, skills, nor an absolute folder",
+                path.display()
+            )),
         }
     }
 }
@@ -116,6 +122,7 @@ impl From<Root> for PathBuf {
             Root::Workspace => "workspace".into(),
             Root::Library => "library".into(),
             Root::Session => "session".into(),
+            Root::Skills => "skills".into(),
             Root::Folder(path) => path,
         }
     }
@@ -226,6 +233,7 @@ impl fmt::Display for Capabilities {
                     Root::Workspace => "workspace".to_owned(),
                     Root::Library => "library".to_owned(),
                     Root::Session => "session".to_owned(),
+                    Root::Skills => "skills".to_owned(),
                     Root::Folder(path) => quoted(&path.to_string_lossy()),
                 };
                 format!("{{ path: {path}, mode: {mode} }}")

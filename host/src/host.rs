@@ -21,6 +21,7 @@ use crate::roster::Roster;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Post, Session};
 use crate::shelf::Shelf;
+use crate::skills::{self, SkillSession};
 use crate::store::{Audit, NewSession, Store};
 use crate::tokens::Tokenizer;
 use crate::tool_call::Consent;
@@ -48,7 +49,9 @@ pub struct Host {
     pub store: Arc<Store>,
     /// Where plugins are.
     pub registry: Arc<Registry>,
-    /// What the first look at the plugin folders found, a line each.
+    /// Where skills are.
+    pub skills: Arc<skills::Registry>,
+    /// What the first look at the folders of plugins and skills found, a line each.
     pub problems: Vec<String>,
     relay: Arc<Relay>,
     asker: RwLock<Option<Arc<dyn Asker>>>,
@@ -92,19 +95,23 @@ impl Host {
             }
         };
         let shelf = Arc::new(Shelf::new(&options.library()));
+        let skills = Arc::new(skills::Registry::new(options.skill_roots()));
         let services = Services {
             store: store.clone(),
             audit: Audit::Kept(store.clone()),
             shelf,
             progress: Arc::new(progress),
             web: Arc::new(Web::new(options.names.clone())),
+            skills: skills.clone(),
             desk: Arc::default(),
         };
         let runtime = Arc::new(Runtime::new(config.limits.clone(), &options.cache)?);
         let settings = settings(&options, &config)?;
         let registry = Arc::new(Registry::new(runtime, services, settings));
-        let problems = registry.refresh().await;
-        Ok(Self { options, config, store, registry, problems, relay, asker: RwLock::default() })
+        let mut problems = registry.refresh().await;
+        let first_look = skills.clone();
+        problems.extend(tokio::task::spawn_blocking(move || first_look.refresh()).await?);
+        Ok(Self { options, config, store, registry, skills, problems, relay, asker: RwLock::default() })
     }
 
     /// Shows the guests' progress in `sink` from now on.
@@ -112,8 +119,10 @@ impl Host {
         *self.relay.0.write().unwrap_or_else(PoisonError::into_inner) = Some(sink);
     }
 
-    /// Watches plugin folders and the operator's files until the guard is dropped.
-    pub fn watch(&self, told: impl Fn(String) + Send + Sync + 'static) -> Result<crate::plugin::WatchGuard> {
+    /// Watches the folders of plugins and skills and the operator's files until the guard is dropped.
+    pub fn watch(&self, told: impl Fn(String) + Send + Sync + 'static) -> Result<Watching> {
+        let told = Arc::new(told);
+        let of_skills = told.clone();
         let options = self.options.clone();
         let files = vec![
             options.config_path(),
@@ -139,7 +148,21 @@ impl Host {
                 }
             }
         };
-        crate::plugin::watch(self.registry.clone(), files, before, told).map_err(anyhow::Error::msg)
+        let plugins = crate::plugin::watch(self.registry.clone(), files, before, move |line| told(line));
+        let skills = skills::watch(self.skills.clone(), move |line| of_skills(line));
+        Ok(Watching { _plugins: plugins.map_err(anyhow::Error::msg)?, _skills: skills.map_err(anyhow::Error::msg)? })
+    }
+
+    /// The skills outside of any session, for calls by hand.
+    pub fn skills_at_hand(&self) -> Result<SkillSession> {
+        let parts = skills::Parts {
+            registry: self.skills.clone(),
+            store: self.store.clone(),
+            session: String::new(),
+            workspace: self.options.workspace.clone(),
+            clock: Arc::new(jiff::Timestamp::now),
+        };
+        Ok(SkillSession::open(parts)?)
     }
 
     /// Which model answers, and why that one.
@@ -371,7 +394,14 @@ pub(crate) fn settings(options: &Options, config: &Config) -> Result<Settings> {
         kept_out: kept_out(options),
         workspace: options.workspace.clone(),
         library: options.library(),
+        skills: options.skill_roots().into_iter().filter(|root| root.within.is_none()).map(|root| root.path).collect(),
     })
+}
+
+/// Watching ends when this is dropped.
+pub struct Watching {
+    _plugins: crate::plugin::WatchGuard,
+    _skills: skills::WatchGuard,
 }
 
 /// Which session to open.

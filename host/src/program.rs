@@ -81,6 +81,7 @@ pub fn guest_name(folder: &FsRule) -> PathBuf {
         Root::Workspace => "/workspace".into(),
         Root::Library => "/library".into(),
         Root::Session => "/session".into(),
+        Root::Skills => "skills".into(),
         Root::Folder(path) => path.clone(),
     }
 }

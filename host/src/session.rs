@@ -13,6 +13,7 @@ use crate::price::Price;
 use crate::prompt::tasks::{self, TaskLine};
 use crate::prompt::{Language, Texts};
 use crate::runtime::Desk;
+use crate::skills::{self, SkillSession};
 use crate::store::{Store, StoreError, Task, TaskStatus};
 use crate::subagent::Staff;
 use crate::tool_call::{Calls, Consent};
@@ -80,6 +81,8 @@ pub struct Session {
     pub hooks: Arc<Hooks>,
     /// Runs its calls.
     pub calls: Calls,
+    /// What it sees of the skills.
+    pub skills: Arc<SkillSession>,
     /// What its prompts are made of.
     pub setup: Setup,
     /// Limit of an answer, in tokens.
@@ -117,7 +120,15 @@ impl Session {
         let Parts { post, staff, folder, lock, .. } = parts;
         let messages: Vec<Arc<Message>> = store.messages(&id)?.into_iter().map(Arc::new).collect();
         let outputs = Outputs::new(folder.join(&id), registry.runtime().limits().kept_bytes);
-        let calls = Calls::new(registry, Desk::default().within(setup.reach.clone()).keeping(outputs));
+        let skills = Arc::new(SkillSession::open(skills::Parts {
+            registry: registry.services().skills.clone(),
+            store: store.clone(),
+            session: id.clone(),
+            workspace: workspace.clone(),
+            clock: Arc::new(jiff::Timestamp::now),
+        })?);
+        let desk = Desk::default().within(setup.reach.clone()).keeping(outputs).with_skills(skills.clone());
+        let calls = Calls::new(registry, desk);
         let (view, renewed) = view::View::open(&store, &id, model.name(), &messages)?;
         let mut session = Self {
             id,
@@ -126,6 +137,7 @@ impl Session {
             summary_model,
             hooks: calls.hooks.clone(),
             calls,
+            skills,
             setup,
             max_output_tokens,
             price,

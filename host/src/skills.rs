@@ -52,3 +52,6 @@ impl Owner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

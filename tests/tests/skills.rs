@@ -1,8 +1,18 @@
 //! Skills as users and sessions meet them.
 
-use astrarium_tests::place::Place;
-use serde_json::Value;
+use astrarium::context::{AgentKind, CallContext};
+use astrarium::host::{Host, Which};
+use astrarium::model::scripted::Scripted;
+use astrarium::runtime::Desk;
+use astrarium::skills::{Fork, ForkReport, ForkRunner};
+use astrarium::tool_call::{Asked, Calls, text_of};
+use astrarium_tests::place::{Place, ask, play, python, share};
+use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 const GOOD: &str = "---\nname: fits\ndescription: Reads FITS headers\n---\nLook at the header first.\n";
 
@@ -64,4 +74,249 @@ fn nearer_skills_take_the_place_of_farther_ones_and_say_so() {
     assert!(shown.stdout.contains("- fits: nearest") && shown.stdout.ends_with("\nbody\n"), "{shown:?}");
     let missing = place.run(&["skill", "show", "nope"]);
     assert!(missing.status == 2 && missing.stderr.contains("skill list"), "{missing:?}");
+}
+
+#[test]
+fn a_skill_is_loaded_by_hand_in_both_languages() {
+    let place = Place::new();
+    place.config("language: zh\n");
+    user_skill(&place, "fits", &GOOD.replace("---\nLook", "argument-hint: <file>\n---\nLook"));
+    let load = |arguments: &str| place.run(&["tool", "call", "load_skill", arguments]);
+    let folder = place.home().canonicalize().unwrap().join("skills/fits").display().to_string();
+    let zh = load(r#"{"skill_name":"fits"}"#);
+    let text = format!("# 技能：fits (Reads FITS headers)\n\nBase directory: {folder}\n\nLook at the header first.");
+    assert!(zh.status == 0 && zh.stdout.starts_with(&text) && zh.stdout.contains("这个技能需要参数：<file>"), "{zh:?}");
+    place.config("language: en\n");
+    let en = load(r#"{"skill_name":"Fits","arguments":"a.fits"}"#);
+    assert!(en.stdout.starts_with("# Skill: fits (Reads FITS headers)"), "{en:?}");
+    assert!(en.stdout.ends_with("first.\n\nARGUMENTS: a.fits\n"), "{en:?}");
+    let unknown = load(r#"{"skill_name":"fit"}"#);
+    assert!(unknown.status == 1 && unknown.stderr.contains("the nearest is fits"), "{unknown:?}");
+    assert!(load(r#"{"skill_name":"fits","max_steps":11}"#).status == 2, "10 at most");
+    // Both uses count, and the most used comes first.
+    let list = place.run(&["skill", "list", "--json"]).json();
+    assert_eq!((&list[0]["name"], &list[0]["uses"]), (&json!("fits"), &json!(2)));
+}
+
+#[test]
+fn resources_of_a_skill_are_read_by_the_file_tools_and_written_by_none() {
+    let place = Place::new();
+    user_skill(&place, "fits", GOOD);
+    let folder = place.home().canonicalize().unwrap().join("skills/fits");
+    fs::write(folder.join("keys.md"), "SIMPLE\nBITPIX\n").unwrap();
+    fs::write(place.home().join("secret.txt"), "BITPIX\n").unwrap();
+    let call = |tool: &str, input: Value| place.run(&["tool", "call", tool, &input.to_string()]);
+    let read = call("read_file", json!({ "path": folder.join("keys.md") }));
+    assert!(read.status == 0 && read.stdout.contains("BITPIX"), "{read:?}");
+    let grep = call("grep_files", json!({ "pattern": "BITPIX", "path": folder }));
+    assert!(
+        grep.stdout.contains("fits/keys.md:2:BITPIX") && grep.stdout.contains("[paths are relative to "),
+        "{grep:?}"
+    );
+    let glob = call("glob_files", json!({ "pattern": folder.join("**/*.md") }));
+    assert!(glob.stdout.contains("fits/keys.md"), "{glob:?}");
+    for path in ["../../secret.txt", "../../astrarium.db"] {
+        assert_ne!(call("read_file", json!({ "path": folder.join(path) })).status, 0, "{path}");
+    }
+    let write = call("file_write", json!({ "path": folder.join("SKILL.md"), "content": "x" }));
+    assert!(write.status != 0 && fs::read_to_string(folder.join("SKILL.md")).unwrap() == GOOD, "{write:?}");
+}
+
+#[test]
+fn the_prompt_lists_the_skills() {
+    let place = Place::new();
+    place.config("language: en\n");
+    user_skill(&place, "fits", GOOD);
+    user_skill(&place, "kept", "---\nname: kept\ndescription: k\ndisable-model-invocation: true\n---\nbody\n");
+    let shown = place.run(&["prompt", "show", "--json"]);
+    let shown = shown.stdout;
+    assert!(shown.contains("<system-reminder>\\nThese skills can be loaded with load_skill:"), "{shown}");
+    assert!(shown.contains("- fits: Reads FITS headers") && shown.contains("- methodology: "), "{shown}");
+    assert!(!shown.contains("- kept: k"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_session_goes_on_with_its_skills_and_its_prompt() {
+    let place = Place::new();
+    place.config("language: en\n").file("paper/main.tex", "x\n");
+    user_skill(&place, "tex", "---\nname: tex\ndescription: t\npaths: '*.tex'\n---\nbody of tex\n");
+    let host = place.host().await;
+    let script = "name: r\nsteps:\n- calls: [{ tool: grep_files, input: { pattern: x } }]\n\
+                  - calls: [{ tool: load_skill, input: { skill_name: tex } }]\n- say: one\n\
+                  - calls: [{ tool: load_skill, input: { skill_name: tex } }]\n- say: two\n";
+    let (session, turn) = play(&host, script, "q", 20).await;
+    assert!(turn.outputs("load_skill")[0].contains("body of tex"), "{:?}", turn.events);
+    let prefix = host.store.epoch(&session.id, None).unwrap().unwrap().prefix;
+    assert!(prefix.contains("Skills of this session: methodology, plotting, presentation"), "{prefix}");
+    let id = session.id.clone();
+    drop((session, host));
+    // Meanwhile a skill came, which the new process has seen before the session knows of it.
+    user_skill(&place, "late", "---\nname: late\ndescription: l\n---\nbody\n");
+    let host = place.host().await;
+    let model = Arc::new(Scripted::from_str("test", script).unwrap());
+    let mut session = host.session(Which::Named(&id), model).unwrap();
+    let before = session.messages().len();
+    let turn = ask(&mut session, "again", 20, &CancellationToken::new(), |_| {}).await;
+    assert!(turn.outputs("load_skill")[0].contains("is loaded in this conversation already"), "{:?}", turn.events);
+    let said: Vec<String> = session.messages()[before..].iter().map(|message| message.text()).collect();
+    assert_eq!(said.iter().filter(|text| text.contains("[new] late: l")).count(), 1, "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("tex: t")), "it was told in the first run: {said:?}");
+    assert_eq!(host.store.epoch(&id, None).unwrap().unwrap().number, 1, "a warm resume begins no epoch");
+}
+
+/// Answers with what it was asked to do.
+struct Echo;
+
+#[async_trait::async_trait]
+impl ForkRunner for Echo {
+    async fn run(&self, fork: Fork, context: CallContext) -> Result<ForkReport, String> {
+        Ok(ForkReport {
+            answer: format!("{} | {} | {} steps | {}", fork.task, fork.instructions, fork.max_steps, context.language),
+            reason: "done".into(),
+            activity: vec!["nothing".into()],
+            statistics: json!({ "steps": 1 }),
+        })
+    }
+}
+
+async fn load(host: &Host, desk: Desk, input: Value) -> String {
+    let calls = Calls::new(host.registry.clone(), desk);
+    let context = CallContext {
+        session: String::new(),
+        call: "c".into(),
+        step: 1,
+        agent: AgentKind::Main,
+        language: "zh".into(),
+        workspace: host.options.workspace.clone(),
+    };
+    let cancel = CancellationToken::new();
+    let asked = Asked { id: "c", tool: "load_skill", input: &input, malformed: None };
+    let finished = match calls.prepare(asked, &context, &cancel).await {
+        Ok(ready) => calls.run(&ready, &context, &cancel).await,
+        Err(finished) => finished,
+    };
+    text_of(&finished.parts)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_that_forks_is_run_by_whoever_the_session_has_for_that() {
+    let place = Place::new();
+    user_skill(&place, "plot", "---\nname: plot\ndescription: p\ncontext: fork\n---\nPlot $ARGUMENTS.\n");
+    let host = place.host().await;
+    let desk = || Desk::default().with_skills(Arc::new(host.skills_at_hand().unwrap()));
+    let input = json!({ "skill_name": "plot", "arguments": "M 31", "max_steps": 3 });
+    let without = load(&host, desk(), input.clone()).await;
+    assert!(without.contains("no runner of subagents"), "{without}");
+    let mut with_runner = desk();
+    with_runner.forks = Some(Arc::new(Echo));
+    let with = load(&host, with_runner, input).await;
+    assert_eq!(with, "[子代理执行结果 - 技能: plot]\nM 31 | Plot M 31. | 3 steps | zh\n\n过程：\n- nothing");
+}
+
+#[test]
+fn the_skills_that_ship_pass_the_rules_and_are_within_their_size() {
+    let place = Place::new();
+    let folder = share().join("skills");
+    let checked = place.run(&["skill", "check", "--strict", "--json", folder.to_str().unwrap()]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    let checked = checked.json();
+    let names: Vec<&str> = checked.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["methodology", "plotting", "presentation"]);
+    for one in checked.as_array().unwrap() {
+        for finding in one["findings"].as_array().unwrap() {
+            let text = finding["text"].as_str().unwrap();
+            assert!(
+                finding["level"] == "note" && text.contains("is a field of this host"),
+                "{}: {finding}",
+                one["name"]
+            );
+        }
+    }
+    let list = place.run(&["skill", "list", "--json"]).json();
+    for one in list.as_array().unwrap() {
+        assert!(one["when_to_use"].as_str().is_some_and(|when| when.is_ascii() && when.starts_with("When ")), "{one}");
+        assert!(one["description"].as_str().is_some_and(|text| !text.is_ascii()), "{one}");
+        assert_eq!(one["owner"], "shipped");
+    }
+}
+
+/// Every path below `${SKILL_DIR}` that a skill names is there.
+#[test]
+fn the_skills_that_ship_name_only_files_that_they_have() {
+    for name in ["methodology", "plotting", "presentation"] {
+        let folder = share().join("skills").join(name);
+        let text = fs::read_to_string(folder.join("SKILL.md")).unwrap();
+        let named: Vec<&str> = text
+            .split("${SKILL_DIR}/")
+            .skip(1)
+            .map(|rest| rest.split(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c))).next().unwrap())
+            .collect();
+        assert!(named.len() >= 3, "{name}: {named:?}");
+        for path in named {
+            assert!(folder.join(path.trim_end_matches('.')).exists(), "{name} names {path}");
+        }
+    }
+}
+
+fn run_script(script: &Path, arguments: &[&str]) -> (bool, String) {
+    // Byte code beside a script that ships would change what ships.
+    let output = Command::new(python()).arg("-B").arg(script).args(arguments).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn the_scripts_of_the_skills_that_ship_do_what_the_skills_say() {
+    let skills = share().join("skills");
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let papers = json!([
+        { "title": "A long enough title on black holes", "year": 2013, "citations": 900, "bibcode": "2013ARA&A..51..511K" },
+        { "title": "A New Paper on Quasars and Their Hosts", "year": 2025, "arxiv": "2501.00001v2" },
+        { "title": "A new paper on {Quasars} and their hosts", "year": 2025, "citations": 3, "bibcode": "2025ApJ...1....1X" },
+    ]);
+    fs::write(at("papers.json"), papers.to_string()).unwrap();
+    let (fine, table) =
+        run_script(&skills.join("methodology/scripts/screen.py"), &[&at("papers.json"), "--year", "2025"]);
+    assert!(fine && table.contains("2 篇候选"), "{table}");
+    assert!(table.contains("| 奠基 | 2013 |") && table.contains("| 新近 | 2025 |"), "{table}");
+    assert!(!run_script(&skills.join("methodology/scripts/screen.py"), &[&at("absent.json")]).0);
+
+    let deck = skills.join("presentation/scripts/check_deck.py");
+    for template in ["talk.md", "talk.tex"] {
+        let template = skills.join("presentation/templates").join(template);
+        let (fine, said) = run_script(&deck, &[template.to_str().unwrap(), "--minutes", "12"]);
+        assert!(!fine && said.matches("错误：").count() == 2, "only its two figures are missing: {said}");
+    }
+    fs::write(
+        at("talk.md"),
+        "# One claim that is whole\n\n<!-- said -->\n\n---\n\n## 结果\n\nwords\n\n<!-- said -->\n",
+    )
+    .unwrap();
+    let (fine, said) = run_script(&deck, &[&at("talk.md"), "--minutes", "5"]);
+    assert!(!fine && said.contains("第 2 页：标题“结果”"), "{said}");
+
+    // A picture of one point without a resolution, and one that is 3.5 inches wide at 300 dpi.
+    let check = skills.join("plotting/scripts/check_figure.py");
+    let png = |wide: u32, dots: Option<u32>| {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend([wide.to_be_bytes(), 600u32.to_be_bytes()].concat());
+        bytes.extend([8, 2, 0, 0, 0, 0, 0, 0, 0]);
+        if let Some(dots) = dots {
+            bytes.extend(b"\0\0\0\tpHYs");
+            bytes.extend([dots.to_be_bytes(), dots.to_be_bytes()].concat());
+            bytes.extend([1, 0, 0, 0, 0]);
+        }
+        bytes
+    };
+    for (name, bytes, good) in [("a.png", png(1050, Some(11_811)), true), ("b.png", png(1050, None), false)] {
+        fs::write(at(name), bytes).unwrap();
+        let (fine, said) = run_script(&check, &[&at(name)]);
+        assert_eq!(fine, good, "{said}");
+    }
+    // What needs a library that is not here must at least be Python.
+    for script in ["plotting/scripts/pubfig.py", "presentation/scripts/to_pptx.py"] {
+        let code = format!("import ast; ast.parse(open({:?}, encoding='utf-8').read())", skills.join(script));
+        assert!(Command::new(python()).args(["-c", &code]).status().unwrap().success(), "{script}");
+    }
 }

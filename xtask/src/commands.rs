@@ -61,7 +61,18 @@ pub fn bench(tree: &Tree) -> Outcome<()> {
     test_guests(tree, &toolchain)?;
     let mut cargo = shell::cargo(tree);
     cargo
-        .args(["bench", "-p", "astrarium-tests", "--bench", "calls", "--bench", "plan", "--target-dir"])
+        .args([
+            "bench",
+            "-p",
+            "astrarium-tests",
+            "--bench",
+            "calls",
+            "--bench",
+            "plan",
+            "--bench",
+            "skills",
+            "--target-dir",
+        ])
         .arg(&tree.target);
     shell::run(with_places(tree, "release", &mut cargo), "running the benches")
 }

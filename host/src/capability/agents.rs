@@ -1,6 +1,5 @@
 //! `agents`: a subagent that runs to its end while the guest waits. Background work and teammates come later and say so.
 
-use super::later::later;
 use crate::assignment::{Assignment, Refusal, Report};
 use crate::context::AgentKind;
 use crate::runtime::GuestState;
@@ -13,6 +12,11 @@ const TASK: usize = 64 << 10;
 /// Tools that one assignment may name.
 const TOOLS: usize = 200;
 
+fn later<T>(what: &str) -> Result<T, Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    Err(Error::Denied(format!("this host (astrarium {version}) does not offer {what} yet; do not retry")))
+}
+
 impl agents::Host for GuestState {
     async fn run(&mut self, assignment: agents::Assignment) -> Result<agents::Report, Error> {
         self.may("agents", self.env.effective.agents)?;
@@ -23,31 +27,31 @@ impl agents::Host for GuestState {
     }
 
     async fn start(&mut self, _: String, _: String, _: Option<String>) -> Result<String, Error> {
-        later("agents (background work)")
+        later("work in the background")
     }
 
     async fn status(&mut self, _: String) -> Result<String, Error> {
-        later("agents (background work)")
+        later("work in the background")
     }
 
     async fn cancel(&mut self, _: String) -> Result<bool, Error> {
-        later("agents (background work)")
+        later("work in the background")
     }
 
     async fn create_teammate(&mut self, _: String, _: String) -> Result<(), Error> {
-        later("agents (teammates)")
+        later("teammates")
     }
 
     async fn send(&mut self, _: String, _: String) -> Result<(), Error> {
-        later("agents (teammates)")
+        later("teammates")
     }
 
     async fn receive(&mut self) -> Result<String, Error> {
-        later("agents (teammates)")
+        later("teammates")
     }
 
     async fn teammates(&mut self) -> Result<String, Error> {
-        later("agents (teammates)")
+        later("teammates")
     }
 }
 

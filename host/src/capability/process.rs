@@ -47,8 +47,8 @@ impl Native {
         match root {
             Root::Workspace => self.workspace.clone(),
             Root::Library => self.library.clone(),
-            // Never in effect for a program (`plugin/effective.rs`): another folder for each call.
-            Root::Session => PathBuf::new(),
+            // Never in effect for a program (`plugin/effective.rs`): other folders for each call, or many at once.
+            Root::Session | Root::Skills => PathBuf::new(),
             Root::Folder(path) => path.clone(),
         }
     }

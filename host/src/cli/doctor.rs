@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::plain;
 use crate::plugin::State;
 use crate::prompt::effective::Wishes;
+use crate::skills::Owner;
 use crate::store::Verified;
 use anyhow::Result;
 use clap::Args;
@@ -45,6 +46,7 @@ pub(super) async fn doctor(host: &Host, args: &DoctorArgs) -> Result<Exit> {
         plugins(host),
         gates(host).await,
         memory(host),
+        skills(host),
         model(host).await,
         window(host),
         texts(host),
@@ -166,6 +168,18 @@ async fn gates(host: &Host) -> Check {
         false => format!("cannot judge, so calls are refused; mend or disable: {}", broken.join("; ")),
     };
     Check { what: "gates", ok: broken.is_empty(), optional: false, said }
+}
+
+fn skills(host: &Host) -> Check {
+    let snapshot = host.skills.snapshot();
+    let count = |owner| snapshot.skills().filter(|live| live.owner == owner).count();
+    let counts =
+        [Owner::Shipped, Owner::User, Owner::Workspace].map(|owner| format!("{} {}", count(owner), owner.word()));
+    let mut said = counts.join(", ");
+    for problem in &snapshot.problems {
+        said.push_str(&format!("; {problem}"));
+    }
+    Check { what: "skills", ok: snapshot.problems.is_empty(), optional: true, said }
 }
 
 fn memory(host: &Host) -> Check {

@@ -4,7 +4,7 @@ use super::show::{note_line, print_line};
 use super::wishes::PromptArgs;
 use super::{Exit, usage};
 use crate::context::{AgentKind, CallContext};
-use crate::epoch::{self, Prefix};
+use crate::epoch::{self, Listed, Prefix};
 use crate::hooks::Hooks;
 use crate::host::Host;
 use crate::plain;
@@ -109,7 +109,10 @@ async fn of_new(host: &Host, args: &PromptArgs) -> Result<Shown> {
     let hooks = Hooks::new(host.registry.clone(), host.registry.services().clone());
     let mut contributed = hooks.segments(&context, &CancellationToken::new(), false).await;
     contributed.segments.push(memory);
-    let (prefix, _) = Prefix::render(&setup, &host.registry.snapshot(), &uses, &context, contributed);
+    let skills = host.skills_at_hand()?;
+    skills.begin_epoch(host.language())?;
+    let listed = Listed { list: skills.segment(&setup.persona.texts, setup.window), names: skills.names() };
+    let (prefix, _) = Prefix::render(&setup, &host.registry.snapshot(), &uses, &context, contributed, listed);
     Ok(Shown { session: None, epoch: None, prefix, model, messages: 1, before: 0, requests: Vec::new(), price: None })
 }
 

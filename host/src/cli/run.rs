@@ -133,7 +133,7 @@ pub(super) fn exit(outcome: &Outcome) -> Exit {
 }
 
 /// Live swap during a run; without it the run goes on all the same.
-pub(super) fn watch(host: &Host, told: impl Fn(String) + Send + Sync + 'static) -> Option<crate::plugin::WatchGuard> {
+pub(super) fn watch(host: &Host, told: impl Fn(String) + Send + Sync + 'static) -> Option<crate::host::Watching> {
     match host.watch(told) {
         Ok(guard) => Some(guard),
         Err(error) => {

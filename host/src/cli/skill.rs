@@ -4,12 +4,16 @@ use super::show::{note_line, notice, print_line};
 use super::{Exit, usage};
 use crate::host::Options;
 use crate::plain::one_line;
+use crate::prompt::Language;
 use crate::skill::{self, Finding, Level, Skill, listing};
-use crate::skills::{Owner, folder};
+use crate::skills::{self, Live, Registry, folder};
+use crate::store::{SkillUse, Store};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Subcommand)]
 pub(super) enum SkillCommand {
@@ -50,54 +54,47 @@ pub(super) fn skill(options: &Options, command: &SkillCommand) -> Result<Exit> {
     }
 }
 
-/// A skill where it was found.
+/// A skill, and how much it was used on this home.
 struct Found {
-    owner: Owner,
-    file: PathBuf,
-    skill: Skill,
+    live: Arc<Live>,
+    used: Option<SkillUse>,
+    score: f64,
 }
 
-/// All skills, nearer ones in the place of farther ones; what was passed over is said on standard error.
-fn all(options: &Options) -> Vec<Found> {
-    let mut all: Vec<Found> = Vec::new();
-    for root in options.skill_roots() {
-        let (files, passed_over) = folder::find(&root.path, root.within.as_deref());
-        passed_over.iter().for_each(|line| note_line(&notice(line)));
-        for file in files {
-            let skill = match folder::read(&file) {
-                Ok(skill) => skill,
-                Err(reason) => {
-                    note_line(&notice(&reason));
-                    continue;
-                }
-            };
-            let name = skill::folded(&skill.name);
-            all.retain(|other| {
-                let shadowed = skill::folded(&other.skill.name) == name;
-                if shadowed {
-                    let (near, far) = (file.display(), other.file.display());
-                    note_line(&notice(&format!("{near} takes the place of {far}")));
-                }
-                !shadowed
-            });
-            all.push(Found { owner: root.owner, file, skill });
-        }
+/// All skills in the order in which a session lists them; what was passed over is said on standard error.
+fn all(options: &Options) -> Result<Vec<Found>> {
+    let registry = Registry::new(options.skill_roots());
+    registry.refresh();
+    let snapshot = registry.snapshot();
+    snapshot.problems.iter().chain(&snapshot.shadows).for_each(|line| note_line(&notice(line)));
+    // A home without a database has used nothing; looking at skills is no reason to make one.
+    let store = options.database().exists().then(|| Store::open(&options.database())).transpose()?;
+    let (mut uses, mut scores) = (Vec::new(), HashMap::new());
+    if let Some(store) = &store {
+        (uses, scores) = (store.skill_uses()?, skills::scores(store, jiff::Timestamp::now())?);
     }
-    all.sort_by(|a, b| a.skill.name.cmp(&b.skill.name));
-    all
+    let found = snapshot.skills().map(|live| Found {
+        used: uses.iter().find(|used| used.key == live.key).cloned(),
+        score: scores.get(&live.key).copied().unwrap_or_default(),
+        live: live.clone(),
+    });
+    let mut found: Vec<Found> = found.collect();
+    skill::score::sort(&mut found, |found| (&found.live.key, found.score));
+    Ok(found)
 }
 
 fn list(options: &Options, json: bool) -> Result<Exit> {
-    let all = all(options);
+    let all = all(options)?;
     if json {
         let documents: Vec<Value> = all.iter().map(document).collect();
         print_line(&serde_json::to_string_pretty(&documents)?);
         return Ok(Exit::Done);
     }
     for found in &all {
-        let (name, version) = (&found.skill.name, found.skill.version.as_deref().unwrap_or("-"));
-        let description = found.skill.description.as_deref().unwrap_or("(no description)");
-        let line = format!("{name:<16} {version:<8} {:<9} {description}", found.owner.word());
+        let Live { skill, owner, .. } = &*found.live;
+        let (name, version) = (&skill.name, skill.version.as_deref().unwrap_or("-"));
+        let description = skill.description.as_deref().unwrap_or("(no description)");
+        let line = format!("{name:<16} {version:<8} {:<9} {description}", owner.word());
         print_line(&one_line(&line, 160));
     }
     Ok(Exit::Done)
@@ -105,32 +102,39 @@ fn list(options: &Options, json: bool) -> Result<Exit> {
 
 fn show(options: &Options, name: &str, json: bool) -> Result<Exit> {
     let asked = skill::folded(name);
-    let found = all(options).into_iter().find(|found| skill::folded(&found.skill.name) == asked);
+    let found = all(options)?.into_iter().find(|found| found.live.key == asked);
     let found = found
         .ok_or_else(|| usage(format!("there is no skill {name:?}; `astrarium skill list` shows those there are")))?;
     if json {
         let mut document = document(&found);
-        document["body"] = found.skill.body.as_str().into();
+        document["body"] = found.live.skill.body.as_str().into();
         print_line(&serde_json::to_string_pretty(&document)?);
         return Ok(Exit::Done);
     }
+    let Live { skill, owner, file, error, .. } = &*found.live;
     let print = |line: &str| print_line(&one_line(line, usize::MAX));
-    print(&listing::line(&found.skill, crate::prompt::Language::En));
-    print(&format!("file: {} ({})", found.file.display(), found.owner.word()));
-    if let Some(version) = &found.skill.version {
+    print(&listing::line(skill, Language::En));
+    print(&format!("file: {} ({})", file.display(), owner.word()));
+    if let Some(error) = error {
+        print(&format!("error: {error}"));
+    }
+    if let Some(version) = &skill.version {
         print(&format!("version: {version}"));
     }
-    if let Some(hint) = &found.skill.argument_hint {
+    if let Some(hint) = &skill.argument_hint {
         print(&format!("arguments: {hint}"));
     }
-    listing::explain(&found.skill).iter().for_each(|line| print(line));
-    found.skill.findings.iter().for_each(|finding| print(&finding_line(&found.file, finding)));
-    print_line(&format!("\n{}", crate::plain::lines(&found.skill.body)));
+    if let Some(used) = &found.used {
+        print(&format!("used: {} times, score {:.3}", used.uses, found.score));
+    }
+    listing::explain(skill).iter().for_each(|line| print(line));
+    skill.findings.iter().for_each(|finding| print(&finding_line(file, finding)));
+    print_line(&format!("\n{}", crate::plain::lines(&skill.body)));
     Ok(Exit::Done)
 }
 
 fn document(found: &Found) -> Value {
-    let Found { owner, file, skill } = found;
+    let Live { skill, owner, file, hash, error, .. } = &*found.live;
     json!({
         "name": skill.name,
         "description": skill.description,
@@ -145,8 +149,13 @@ fn document(found: &Found) -> Value {
         "paths": skill.paths.globs(),
         "user_invocable": skill.user_invocable,
         "disable_model_invocation": skill.disable_model_invocation,
+        "uses": found.used.as_ref().map_or(0, |used| used.uses),
+        "last_used": found.used.as_ref().and_then(|used| used.last).map(|last| last.to_string()),
+        "score": found.score,
         "owner": owner,
         "file": file,
+        "hash": hash,
+        "error": error,
         "frontmatter": skill.frontmatter,
         "findings": skill.findings,
     })

@@ -102,7 +102,8 @@ async fn call(host: &Host, name: &str, arguments: &str, session: Option<&str>, j
         language: if host.language() == Language::Zh { "zh".into() } else { "en".into() },
         workspace: host.options.workspace.clone(),
     };
-    let mut calls = Calls::new(host.registry.clone(), Desk::default());
+    let skills = Arc::new(host.skills_at_hand()?);
+    let mut calls = Calls::new(host.registry.clone(), Desk::default().with_skills(skills));
     calls.consent = Arc::new(Consent::new(host.asker()));
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);

@@ -28,11 +28,27 @@ pub(super) fn gather(session: &mut Session) -> Result<Restore, StoreError> {
         identity: identity(&session.setup.persona.identity.0),
         instructions: instructions(session),
         tasks,
-        skills: Vec::new(),
+        skills: skills(session),
         tools,
         outputs: outputs(session),
         files,
     })
+}
+
+/// Skills that were loaded, with their texts as they were.
+fn skills(session: &Session) -> Vec<Item> {
+    let loaded = session.skills.restorable().into_iter();
+    loaded.map(|loaded| Item { name: loaded.name, text: loaded.text, call: loaded.call }).collect()
+}
+
+/// Whether a text stands in the conversation as a whole.
+pub(super) fn stands(session: &Session, text: &str) -> bool {
+    let holds = |block: &Block| match block {
+        Block::Text { text: own } => own.contains(text),
+        Block::ToolResult { parts, .. } => parts.iter().any(|part| part.as_text().contains(text)),
+        _ => false,
+    };
+    session.conversation().iter().flat_map(|message| &message.content).any(holds)
 }
 
 /// The first sentence of who the agent is.

@@ -19,7 +19,7 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
     let mut effective = manifest.requests.meet(&granted).less(&all(&settings.revoked));
     effective.fs.retain(|rule| match &rule.path {
         Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
-        Root::Workspace | Root::Library | Root::Session => true,
+        Root::Workspace | Root::Library | Root::Session | Root::Skills => true,
     });
     for (rule, fs) in effective.process.iter_mut().map(|rule| (rule.program.clone(), &mut rule.fs)) {
         let granted = granted.process.iter().filter(|grant| grant.program == rule).flat_map(|grant| &grant.fs);
@@ -27,7 +27,7 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
         fs.retain(|rule| match &rule.path {
             Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
             Root::Workspace | Root::Library => true,
-            Root::Session => false,
+            Root::Session | Root::Skills => false,
         });
     }
     effective.process.retain(|rule| !rule.fs.is_empty());
@@ -39,17 +39,24 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
 pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str) -> (GuestEnv, Capabilities) {
     let name = &manifest.name;
     let (effective, missing) = effective(settings, manifest, digest);
-    let preopens = effective.fs.iter().filter_map(|rule| {
-        let (host, guest): (PathBuf, String) = match &rule.path {
-            // Another folder for each call.
-            Root::Session => return None,
-            Root::Workspace => (settings.workspace.clone(), "/workspace".into()),
-            Root::Library => (settings.library.clone(), "/library".into()),
-            Root::Folder(path) => {
-                (path.canonicalize().unwrap_or_else(|_| path.clone()), path.to_string_lossy().into_owned())
-            }
+    let preopens = effective.fs.iter().flat_map(|rule| {
+        let writable = rule.mode == FsMode::Rw;
+        let by_path = |path: &PathBuf, writable| {
+            let host = path.canonicalize().unwrap_or_else(|_| path.clone());
+            Preopen { host, guest: path.to_string_lossy().into_owned(), writable }
         };
-        Some(Preopen { host, guest, writable: rule.mode == FsMode::Rw })
+        let named = |host: &PathBuf, guest: &str| Preopen { host: host.clone(), guest: guest.into(), writable };
+        match &rule.path {
+            Root::Workspace => vec![named(&settings.workspace, "/workspace")],
+            // Another folder for each call.
+            Root::Session => Vec::new(),
+            Root::Library => vec![named(&settings.library, "/library")],
+            Root::Folder(path) => vec![by_path(path, writable)],
+            // What instructs a model is no guest's to write, whatever is granted. A root that is absent cannot be opened.
+            Root::Skills => {
+                settings.skills.iter().filter(|root| root.is_dir()).map(|root| by_path(root, false)).collect()
+            }
+        }
     });
     let preopens: Vec<Preopen> = preopens.collect();
     let covered = |place: &&PathBuf| {
@@ -83,7 +90,7 @@ fn real_folder(settings: &Settings, granted: &Capabilities, asked: &Path, mode: 
     let real = asked.canonicalize().ok()?;
     let covered = granted.fs.iter().any(|grant| match &grant.path {
         Root::Folder(path) => grant.mode >= mode && path.canonicalize().is_ok_and(|path| real.starts_with(path)),
-        Root::Workspace | Root::Library | Root::Session => false,
+        Root::Workspace | Root::Library | Root::Session | Root::Skills => false,
     });
     let kept_out = settings.kept_out.iter().any(|place| real.starts_with(place));
     (covered && !kept_out).then_some(real)

@@ -73,6 +73,8 @@ pub struct Settings {
     pub library: PathBuf,
     /// Whether native programs run where the kernel has no Landlock.
     pub without_landlock: bool,
+    /// Folders of skills outside of the workspace: what a grant of `skills` opens.
+    pub skills: Vec<PathBuf>,
 }
 
 /// Loads and publishes. Shared by everything that calls a plugin.

@@ -16,6 +16,7 @@ use crate::memory::Seen;
 use crate::outputs::{self, Outputs};
 use crate::plugin::Registry;
 use crate::shelf::Shelf;
+use crate::skills::{self, ForkRunner, SkillSession};
 use crate::store::{Audit, Store};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -81,9 +82,14 @@ pub struct Services {
     pub progress: Arc<ProgressSink>,
     /// How requests leave.
     pub web: Arc<Web>,
+    /// Where skills are.
+    pub skills: Arc<skills::Registry>,
     /// What only an open session has; empty outside one, and an import that needs it says so.
     pub desk: Arc<Desk>,
 }
+
+/// Files that one call may name as touched: past this it read everything, and every glob has had its chance.
+const TOUCHED: usize = 1_000;
 
 /// What an open session offers its guests: one field for each import that reaches into the session.
 #[derive(Default)]
@@ -96,6 +102,10 @@ pub struct Desk {
     pub agents: Arc<Way>,
     /// Where its large results are kept; nowhere outside a session.
     pub outputs: Option<Outputs>,
+    /// The skills as the session sees them.
+    pub skills: Option<Arc<SkillSession>>,
+    /// Who runs skills that are for an agent of their own; none where nobody does.
+    pub forks: Option<Arc<dyn ForkRunner>>,
     /// What the session knows of the memory files, so that its own writes are no news to it.
     memory: Mutex<Seen>,
     /// How full the conversation is, and what is wanted of it, for `context`; none where no conversation is under way.
@@ -126,6 +136,23 @@ impl Desk {
     /// For a session that keeps large results.
     pub fn keeping(self, outputs: Outputs) -> Self {
         Self { outputs: Some(outputs), ..self }
+    }
+
+    /// With the skills as the session sees them.
+    pub fn with_skills(self, skills: Arc<SkillSession>) -> Self {
+        Self { skills: Some(skills), ..self }
+    }
+
+    /// A tool says in its `extra` which files of the workspace it read, searched, listed or wrote: they may bring out a skill.
+    pub(super) fn touched(&self, extra: &str) {
+        let Some(skills) = self.skills.as_ref().filter(|_| extra.contains("\"files\"")) else { return };
+        let extra: Value = serde_json::from_str(extra).unwrap_or_default();
+        let files = extra.get("files").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        for file in files.take(TOUCHED) {
+            if let Err(error) = skills.touched(file) {
+                tracing::warn!("which skills a file brings out was not recorded: {error}");
+            }
+        }
     }
 
     /// What the session knows of the memory files.

@@ -3,7 +3,7 @@
 use super::call::Body;
 use super::contract::astrarium::plugin::types as wit;
 use super::contract::exports::astrarium::plugin as exports;
-use super::{CallError, CallStats, Exports, Guest, GuestState, Runtime};
+use super::{CallError, CallStats, Exports, Guest, GuestEnv, GuestState, Runtime};
 use crate::capability::http::Caller;
 use crate::context::{AgentKind, CallContext};
 use crate::event::EndReason;
@@ -100,6 +100,7 @@ impl Runtime {
     pub async fn call_tool(self: &Arc<Self>, guest: Guest<'_>, name: &str, input: &Value) -> Answer<ToolAnswer> {
         let (name, input) = (name.to_owned(), input.to_string());
         let time = Duration::from_millis(self.limits().tool_ms);
+        let desk = guest.services.desk.clone();
         let answer = self.invoke(guest, time, move |store, instance, exports, context| {
             Box::pin(async move {
                 let tools = present(&exports.tools)?.load(&mut *store, instance)?;
@@ -116,6 +117,9 @@ impl Runtime {
                 | exports::tools::ToolError::Failed(reason) => reason,
             })
             .and_then(|output| {
+                if !output.is_error {
+                    desk.touched(&output.extra);
+                }
                 let parts = output.parts.into_iter().map(part_from_wit).collect::<Result<Vec<_>, _>>()?;
                 Ok(ToolAnswer { parts, is_error: output.is_error })
             });
@@ -340,7 +344,7 @@ impl Runtime {
         + Send
         + 'static,
     ) -> Result<(R, CallStats), CallError> {
-        let context = context_to_wit(guest.context);
+        let context = context_to_wit(guest.context, guest.env);
         self.call(guest, time, move |store, instance, exports| body(store, instance, exports, context)).await
     }
 }
@@ -378,7 +382,13 @@ pub(super) fn present<T>(indices: &Option<T>) -> wasmtime::Result<&T> {
     indices.as_ref().ok_or_else(|| wasmtime::Error::msg("the component does not export what was called"))
 }
 
-fn context_to_wit(context: &CallContext) -> wit::CallContext {
+fn context_to_wit(context: &CallContext, env: &GuestEnv) -> wit::CallContext {
+    let own = env.preopens.iter().filter(|folder| !matches!(folder.guest.as_str(), "/workspace" | "/library"));
+    let mut extra = json!({ "workspace": context.workspace.to_string_lossy() });
+    let folders: Vec<&str> = own.map(|folder| folder.guest.as_str()).collect();
+    if !folders.is_empty() {
+        extra["folders"] = folders.into();
+    }
     wit::CallContext {
         session: context.session.clone(),
         call: context.call.clone(),
@@ -391,7 +401,7 @@ fn context_to_wit(context: &CallContext) -> wit::CallContext {
             AgentKind::SkillFork => wit::AgentKind::SkillFork,
         },
         language: context.language.clone(),
-        extra: json!({ "workspace": context.workspace.to_string_lossy() }).to_string(),
+        extra: extra.to_string(),
     }
 }
 

@@ -6,10 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// Whether `path` below `base` is a kept-out place or lies in one.
+/// Whether `path` below `base` is a kept-out place or lies in one. A folder inside of such a place that has a grant of its
+/// own, as the library and the skills have, is where its `base` lies: the place is no bar to it.
 pub(super) fn reaches(kept_out: &[PathBuf], base: &Path, path: &str) -> bool {
     let resolved = resolve(&base.join(path));
-    kept_out.iter().any(|place| resolved.starts_with(place))
+    kept_out.iter().any(|place| resolved.starts_with(place) && !base.starts_with(place))
 }
 
 /// Whether moving or removing `path` below `base` would move or remove a kept-out place.
@@ -54,6 +55,9 @@ mod tests {
         for path in [".", "homely", "other/file", "home-2/x"] {
             assert!(!reaches(&kept, &base, path), "{path}");
         }
+        let library = base.join("home/library");
+        assert!(!reaches(&kept, &library, "paper.md"), "a granted folder inside is open");
+        assert!(!reaches(&kept, &library, "."));
         assert!(carries(&kept, &base, "home"));
         assert!(carries(&kept, base.parent().unwrap(), base.file_name().unwrap().to_str().unwrap()));
         assert!(!carries(&kept, &base, "other"));

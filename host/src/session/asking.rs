@@ -1,7 +1,7 @@
 //! How a session asks: its epoch, its requests and the ledger that says what each one shared with the one before.
 
 use super::Session;
-use crate::epoch::{self, Epoch, Prefix};
+use crate::epoch::{self, Epoch, Listed, Prefix};
 use crate::hooks::Contributed;
 use crate::memory::{Listing, Seen};
 use crate::prompt::marks::{self, marks};
@@ -56,7 +56,10 @@ impl Session {
                         contributed.segments.push(self.memory_segment(listing));
                     }
                     self.setup.agents = crate::agent::list(self.staff.roster().all().map(|found| &*found.definition));
-                    let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, contributed);
+                    self.skills.begin_epoch(self.language())?;
+                    let list = self.skills.segment(self.texts(), self.setup.window);
+                    let skills = Listed { list, names: self.skills.names() };
+                    let rendered = Prefix::render(&self.setup, &snapshot, &uses, &context, contributed, skills);
                     Epoch::begin(&self.store, &self.id, self.next_epoch, &inputs, rendered, self.setup.tokenizer)?
                 }
             };
@@ -118,8 +121,8 @@ impl Session {
         self.next_epoch = reason;
     }
 
-    /// What the model has not been told of yet, for the tail of the conversation: changes of the catalogue, and of the
-    /// memories by others.
+    /// What the model has not been told of yet, for the tail of the conversation: changes of the catalogue, of the
+    /// memories by others, and of the skills.
     pub fn news(&mut self) -> Result<Vec<String>, StoreError> {
         let snapshot = self.calls.registry.snapshot();
         let (store, id) = (self.store.clone(), self.id.clone());
@@ -134,6 +137,7 @@ impl Session {
             let changed = self.calls.services.desk.memory().news(&listing, self.texts());
             news.extend(changed.map(|text| reminder(&text)));
         }
+        news.extend(self.skills.news(self.texts())?.iter().map(|text| reminder(text)));
         Ok(news)
     }
 

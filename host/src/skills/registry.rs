@@ -35,8 +35,10 @@ impl Live {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     skills: BTreeMap<String, Arc<Live>>,
-    /// What was passed over or could not be read, and which skills took the place of others, a line each.
+    /// What was passed over or could not be read, a line each.
     pub problems: BTreeSet<String>,
+    /// Which skills took the place of others, a line each.
+    pub shadows: BTreeSet<String>,
 }
 
 impl Snapshot {
@@ -145,7 +147,7 @@ fn build(indices: &[Index]) -> Snapshot {
         for (key, near) in of_root {
             if let Some(far) = snapshot.skills.insert(key, near.clone()) {
                 let (near, far) = (near.file.display(), far.file.display());
-                snapshot.problems.insert(format!("{near} takes the place of {far}"));
+                snapshot.shadows.insert(format!("{near} takes the place of {far}"));
             }
         }
     }
@@ -160,7 +162,8 @@ fn live(owner: Owner, path: &Path, file: &File) -> Option<Live> {
 
 /// What changed between two snapshots, a line each.
 fn told(old: &Snapshot, new: &Snapshot) -> Vec<String> {
-    let mut lines: Vec<String> = new.problems.difference(&old.problems).cloned().collect();
+    let problems = new.problems.difference(&old.problems);
+    let mut lines: Vec<String> = problems.chain(new.shadows.difference(&old.shadows)).cloned().collect();
     // At the first look everything is new.
     let first = old.skills.is_empty();
     for (key, live) in &new.skills {

@@ -38,7 +38,8 @@ impl Tool for FileEdit {
     const SUMMARY: Option<&'static str> = Some("Replaces an exact piece of text in a file");
 
     fn call(self, ctx: &Context) -> Result<Output, Error> {
-        Ok(self.run(&Workspace::of(ctx))?.into())
+        let workspace = Workspace::of(ctx);
+        Ok(workspace.output(self.run(&workspace)?))
     }
 }
 
@@ -57,6 +58,7 @@ impl FileEdit {
         let before = text_of(&place)?;
         let (after, replaced) = self.apply(&before, &place.shown)?;
         replace(&place, after.as_bytes())?;
+        workspace.touch(&place.shown);
         let mut answer = diff(&before, &after, &place.shown);
         if replaced > 1 {
             answer.push_str(&format!("[{} occurrences replaced]\n", count(replaced)));

@@ -32,7 +32,8 @@ impl Tool for GlobFiles {
     const READ_ONLY: bool = true;
 
     fn call(self, ctx: &Context) -> Result<Output, Error> {
-        Ok(self.run(&Workspace::of(ctx))?.into())
+        let workspace = Workspace::around(ctx, self.path.as_deref().unwrap_or(&self.pattern));
+        Ok(workspace.output(self.run(&workspace)?))
     }
 }
 
@@ -70,6 +71,7 @@ impl GlobFiles {
             if text.len() + path.len() + NOTE > BUDGET {
                 break;
             }
+            workspace.touch(path);
             text.push_str(path);
             text.push('\n');
             shown += 1;

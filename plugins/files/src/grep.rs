@@ -51,7 +51,8 @@ impl Tool for GrepFiles {
     const READ_ONLY: bool = true;
 
     fn call(self, ctx: &Context) -> Result<Output, Error> {
-        Ok(self.run(&Workspace::of(ctx))?.into())
+        let workspace = Workspace::around(ctx, self.path.as_deref().unwrap_or_default());
+        Ok(workspace.output(self.run(&workspace)?))
     }
 }
 
@@ -76,13 +77,14 @@ impl GrepFiles {
         let walked = if start.metadata()?.is_dir() {
             walk(workspace, start, |found| {
                 let wanted = filter.as_ref().is_none_or(|glob| glob.is_match(&found.place.shown));
-                if wanted && !found.is_symlink {
-                    search.file(&found.place, &mut sink);
+                if wanted && !found.is_symlink && search.file(&found.place, &mut sink) {
+                    workspace.touch(&found.place.shown);
                 }
                 !sink.is_full()
             })?
         } else {
             search.file(&start, &mut sink);
+            workspace.touch(&start.shown);
             Walked::default()
         };
         let closing = closing(&search.tally, &sink, &walked, limit);
@@ -119,11 +121,12 @@ struct Search {
 }
 
 impl Search {
-    /// Searches one file. One that cannot be read is counted: the search goes on without it.
-    fn file(&mut self, place: &Place, sink: &mut Sink) {
+    /// Searches one file, and says whether something in it matched. One that cannot be read is counted: the search goes on
+    /// without it.
+    fn file(&mut self, place: &Place, sink: &mut Sink) -> bool {
         let Ok(mut file) = File::open(&place.guest) else {
             self.tally.unreadable += 1;
-            return;
+            return false;
         };
         self.buffer.clear();
         let (mut first, mut matches) = (1, 0);
@@ -131,11 +134,11 @@ impl Search {
             let carried = self.buffer.len();
             let Ok(is_last) = fill(&mut file, &mut self.buffer) else {
                 self.tally.unreadable += 1;
-                return;
+                return false;
             };
             if first == 1 && carried == 0 && binary_kind(&self.buffer).is_some() {
                 self.tally.binary += 1;
-                return;
+                return false;
             }
             // Whole lines only, unless the file is over or one line fills the window.
             let end = if is_last { None } else { memchr::memrchr(b'\n', &self.buffer).map(|at| at + 1) };
@@ -149,6 +152,7 @@ impl Search {
         }
         self.tally.searched += 1;
         self.tally.matched += usize::from(matches > 0);
+        matches > 0
     }
 }
 

@@ -3,11 +3,12 @@
 //! [`normalise`] is pure and lexical: it never looks at a disk. Symlinks are the sandbox's business, and for
 //! writes that of `links`; what the sandbox refuses is put into words by [`Place::explain`].
 
+use std::cell::RefCell;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use astrarium_sdk::{Context, Error};
+use astrarium_sdk::{Context, Error, Output, serde_json};
 
 use crate::text::count;
 
@@ -24,7 +25,14 @@ pub struct Workspace {
     mount: PathBuf,
     /// Where it is for the user and the model.
     real: String,
+    /// Whether it is another folder that is open to this plugin, such as one of skills.
+    elsewhere: bool,
+    /// Files that the call had to do with, for the host: they may bring out a skill.
+    touched: RefCell<Vec<String>>,
 }
+
+/// Files that an answer names as touched.
+const TOUCHED: usize = 1_000;
 
 /// A path inside the workspace.
 #[derive(Debug, Clone)]
@@ -38,12 +46,47 @@ pub struct Place {
 impl Workspace {
     /// The workspace of a call.
     pub fn of(ctx: &Context) -> Self {
-        Self { mount: MOUNT.into(), real: ctx.workspace().unwrap_or_else(|| MOUNT.into()) }
+        Self::new(MOUNT.into(), ctx.workspace().unwrap_or_else(|| MOUNT.into()), false)
+    }
+
+    /// The folder that `given` lies in, for calls that only read: the workspace, or another one that is open to this plugin.
+    pub fn around(ctx: &Context, given: &str) -> Self {
+        let folders = ctx.extra("folders").and_then(|folders| serde_json::from_value(folders).ok());
+        let folders: Vec<String> = folders.unwrap_or_default();
+        match folders.into_iter().find(|folder| strip_folder(given, folder).is_some()) {
+            Some(folder) => Self::new(folder.clone().into(), folder, true),
+            None => Self::of(ctx),
+        }
+    }
+
+    fn new(mount: PathBuf, real: String, elsewhere: bool) -> Self {
+        Self { mount, real, elsewhere, touched: RefCell::default() }
+    }
+
+    /// Notes a file that the call had to do with, by its shown path.
+    pub fn touch(&self, shown: &str) {
+        let mut touched = self.touched.borrow_mut();
+        if !self.elsewhere && touched.len() < TOUCHED {
+            touched.push(shown.to_owned());
+        }
+    }
+
+    /// The answer, with the files that were touched, and what its paths are relative to where that is not the workspace.
+    pub fn output(&self, mut text: String) -> Output {
+        if self.elsewhere {
+            text.push_str(&format!("[paths are relative to {}]\n", self.real));
+        }
+        let touched = self.touched.take();
+        let mut output = Output::text(text);
+        if !touched.is_empty() {
+            output.extra.insert("files".into(), touched.into());
+        }
+        output
     }
 
     /// A folder as its own workspace, for tests.
     pub fn at(folder: &Path) -> Self {
-        Self { mount: folder.into(), real: folder.to_string_lossy().into_owned() }
+        Self::new(folder.into(), folder.to_string_lossy().into_owned(), false)
     }
 
     /// The place that a model means by `given`.

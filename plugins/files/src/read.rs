@@ -42,7 +42,8 @@ impl Tool for ReadFile {
     const READ_ONLY: bool = true;
 
     fn call(self, ctx: &Context) -> Result<Output, Error> {
-        Ok(self.run(&Workspace::of(ctx))?.into())
+        let workspace = Workspace::around(ctx, &self.path);
+        Ok(workspace.output(self.run(&workspace)?))
     }
 }
 
@@ -63,6 +64,7 @@ impl ReadFile {
         let place = workspace.seen(&self.path)?;
         let size = place.file_metadata()?.len();
         let file = File::open(&place.guest).map_err(|error| place.explain("open", &error))?;
+        workspace.touch(&place.shown);
         self.window(BufReader::with_capacity(64 * 1024, file), &place, size)
     }
 

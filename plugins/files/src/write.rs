@@ -25,7 +25,8 @@ impl Tool for FileWrite {
     const SUMMARY: Option<&'static str> = Some("Writes a whole file");
 
     fn call(self, ctx: &Context) -> Result<Output, Error> {
-        Ok(self.run(&Workspace::of(ctx))?.into())
+        let workspace = Workspace::of(ctx);
+        Ok(workspace.output(self.run(&workspace)?))
     }
 }
 
@@ -37,6 +38,7 @@ impl FileWrite {
         if fs::symlink_metadata(&place.guest).is_ok() && place.metadata()?.is_dir() {
             return Err(Error::invalid(format!("{} is a folder; give the path of a file in it", place.shown)));
         }
+        workspace.touch(&place.shown);
         let done = match replace(&place, self.content.as_bytes())? {
             Replaced::Created => "created",
             Replaced::Replaced => "replaced",

@@ -1,0 +1,163 @@
+//! Loading a skill: who may, what comes of it, and which bodies stand in the conversation.
+
+use super::super::fork::Fork;
+use super::super::registry::{Live, Snapshot};
+use super::kept::{Loaded, View};
+use super::{NAMED, SkillSession};
+use crate::plain::one_line;
+use crate::prompt::Language;
+use crate::skill::variables::{Variables, fill};
+use crate::skill::{self, Mode, listing};
+use crate::store::StoreError;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Who wants a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker<'a> {
+    /// The model, by this call.
+    Model(&'a str),
+    /// A person, by a slash command.
+    Person,
+}
+
+/// A skill that may be used now.
+#[derive(Debug, Clone)]
+pub enum Loading {
+    /// Its text goes into the conversation.
+    Inline {
+        /// The skill.
+        live: Arc<Live>,
+        /// Its body with the variables filled in; none where the same body stands there already.
+        text: Option<String>,
+    },
+    /// An agent of its own is to follow it.
+    Fork(Fork),
+}
+
+/// Why a skill is not loaded. The text is for whoever asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// There is none of that name.
+    #[error("there is no skill {0}")]
+    Unknown(String),
+    /// Its author or its globs forbid it now.
+    #[error("{0}")]
+    Withheld(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A loaded body, for what stands in the conversation after a compaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restorable {
+    /// Name of the skill.
+    pub name: String,
+    /// Its text as it was loaded, variables filled in.
+    pub text: String,
+    /// The call whose result holds it; none where a person asked for it.
+    pub call: Option<String>,
+}
+
+impl SkillSession {
+    /// Loads a skill, and counts its use.
+    pub fn load(
+        &self,
+        name: &str,
+        arguments: Option<&str>,
+        max_steps: Option<u32>,
+        asker: Asker<'_>,
+    ) -> Result<Loading, Refusal> {
+        let snapshot = self.parts.registry.snapshot();
+        let mut view = self.lock();
+        let live = snapshot.get(name).ok_or_else(|| Refusal::Unknown(unknown(name, &view, &snapshot)))?.clone();
+        view.permit(&live, asker)?;
+        self.parts.store.count_skill_use(&live.key, (self.parts.clock)())?;
+        let arguments = arguments.map(str::trim).filter(|text| !text.is_empty());
+        let text = self.text(&live, arguments);
+        if live.skill.context == Mode::Fork {
+            return Ok(Loading::Fork(Fork::new(live, text, arguments, max_steps)));
+        }
+        if view.loaded.get(&live.key).is_some_and(|loaded| loaded.hash == live.hash) {
+            return Ok(Loading::Inline { live, text: None });
+        }
+        let number = view.loaded.values().map(|loaded| loaded.number + 1).max().unwrap_or_default();
+        let call = match asker {
+            Asker::Model(call) => call.to_owned(),
+            Asker::Person => String::new(),
+        };
+        let loaded = Loaded { hash: live.hash.clone(), arguments: arguments.map(str::to_owned), call, number };
+        view.loaded.insert(live.key.clone(), loaded);
+        self.keep(&view)?;
+        Ok(Loading::Inline { live, text: Some(text) })
+    }
+
+    /// Bodies that stand in the conversation, most recent first, for a compaction that may cut them away.
+    pub fn restorable(&self) -> Vec<Restorable> {
+        let snapshot = self.parts.registry.snapshot();
+        let view = self.lock();
+        let mut loaded: Vec<(&String, &Loaded)> = view.loaded.iter().collect();
+        loaded.sort_by_key(|(_, loaded)| std::cmp::Reverse(loaded.number));
+        let restorable = loaded.into_iter().filter_map(|(key, loaded)| {
+            let live = snapshot.get(key)?;
+            let text = self.text(live, loaded.arguments.as_deref());
+            let call = (!loaded.call.is_empty()).then(|| loaded.call.clone());
+            Some(Restorable { name: live.skill.name.clone(), text, call })
+        });
+        restorable.collect()
+    }
+
+    /// After a compaction: `stands` tells whether a text still stands in the conversation as a whole. The skills whose bodies
+    /// do not may be loaded again.
+    pub fn compacted(&self, stands: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+        let kept: Vec<Restorable> = self.restorable().into_iter().filter(|loaded| stands(loaded.text.trim())).collect();
+        let kept: BTreeSet<String> = kept.iter().map(|loaded| skill::folded(&loaded.name)).collect();
+        let mut view = self.lock();
+        view.loaded.retain(|key, _| kept.contains(key));
+        self.keep(&view)
+    }
+
+    fn text(&self, live: &Live, arguments: Option<&str>) -> String {
+        let folder = live.folder().display().to_string();
+        fill(&live.skill.body, Variables { folder: &folder, session: &self.parts.session, arguments })
+    }
+}
+
+impl View {
+    fn permit(&self, live: &Live, asker: Asker<'_>) -> Result<(), Refusal> {
+        let name = &live.skill.name;
+        let withheld = |text: String| Err(Refusal::Withheld(text));
+        match asker {
+            Asker::Person if !live.skill.user_invocable => {
+                withheld(format!("the skill {name} is for the model only: its author set user-invocable: false"))
+            }
+            Asker::Model(_) if live.skill.disable_model_invocation => withheld(format!(
+                "the skill {name} is for people only, its author set disable-model-invocation: true; do not retry, the user \
+                 can ask for it with /{}",
+                live.key
+            )),
+            Asker::Model(_) if !self.is_offered(live) => withheld(format!(
+                "the skill {name} comes out when a file is read, searched or listed that fits {}; do not retry before",
+                one_line(&live.skill.paths.globs().join(", "), 200)
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unknown(name: &str, view: &View, snapshot: &Snapshot) -> String {
+    let shown = one_line(name, 80);
+    let offered: Vec<&str> =
+        view.in_order(snapshot).filter(|live| view.is_offered(live)).map(|live| live.skill.name.as_str()).collect();
+    let key = skill::folded(name);
+    let nearest = offered.iter().max_by(|a, b| strsim::jaro_winkler(a, &key).total_cmp(&strsim::jaro_winkler(b, &key)));
+    match nearest {
+        None => format!("{shown:?}; there are none now"),
+        Some(nearest) => {
+            let (named, more) = offered.split_at(offered.len().min(NAMED));
+            let all = listing::and_more(named, more.len(), Language::En);
+            format!("{shown:?}; the nearest is {nearest}; there are: {all}")
+        }
+    }
+}

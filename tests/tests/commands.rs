@@ -186,3 +186,44 @@ fn a_command_is_confined_to_its_tools_and_answered_by_its_model_for_one_turn() {
     let ran = place.run(&["run", "/ask", "--model", &model]);
     assert!(ran.status == 0 && ran.stderr.contains("haiku, which does not open"), "{ran:?}");
 }
+
+#[test]
+fn a_skill_is_called_by_its_name_and_its_body_is_said_once() {
+    let place = Place::new();
+    place.config("language: en\n");
+    let skill = |name: &str, more: &str| {
+        let text = format!("---\nname: {name}\ndescription: Does {name}\n{more}---\nDo it to $ARGUMENTS.\n");
+        place.file(&format!(".astrarium/skills/{name}/SKILL.md"), &text);
+    };
+    skill("Fit_Lines", "argument-hint: <spectrum>\ndisable-model-invocation: true\n");
+    skill("inner", "user-invocable: false\n");
+    skill("greet", "");
+    put(&place, "greet.md", "from a command file");
+    let model = place.script("name: c\nsteps:\n- say: ok\n- say: ok\n- say: ok\n");
+    let ran = chat(&place, &model, "/help\n/fit-lines M31\n/fit_lines M33\n/inner\n/greet\n");
+    assert!(
+        ran.stdout.contains("/fit-lines <spectrum>") && ran.stdout.contains("Does Fit_Lines (skill, workspace)"),
+        "{ran:?}"
+    );
+    assert!(!ran.stdout.contains("/inner") && ran.stderr.contains("inner is for the model only"), "{ran:?}");
+    let session = sessions(&place)[0]["id"].as_str().unwrap().to_owned();
+    let said = texts(&place, &session);
+    let folder = place.workspace().canonicalize().unwrap().join(".astrarium/skills/Fit_Lines");
+    assert_eq!(
+        said[0],
+        format!(
+            "<command-name>/fit-lines</command-name>\n<command-args>M31</command-args> | \
+             # Skill: Fit_Lines (Does Fit_Lines)\n\nBase directory: {}\n\nDo it to M31.",
+            folder.display()
+        )
+    );
+    assert!(
+        said[1].contains("<command-args>M33<") && said[1].contains("is loaded in this conversation already"),
+        "{said:?}"
+    );
+    assert!(said[2].ends_with("from a command file"), "a command file comes first: {said:?}");
+    let list = place.run(&["skill", "list", "--json"]).json();
+    assert_eq!((&list[0]["name"], &list[0]["uses"]), (&"Fit_Lines".into(), &2.into()), "{list}");
+    let near = place.run(&["run", "/fit-line", "--model", &model]);
+    assert!(near.status == 2 && near.stderr.contains("did you mean /fit-lines?"), "{near:?}");
+}

@@ -72,6 +72,16 @@ fn session(host: &Host, model: &str, server: &Strict) -> Session {
     host.session(Which::New { title: "prefix" }, model).unwrap()
 }
 
+fn put_skill(place: &Place, name: &str, version: u32) {
+    let folder = place.home().join("skills").join(name);
+    fs::create_dir_all(&folder).unwrap();
+    let text = format!(
+        "---\nname: {name}\ndescription: about {name}, edition {version}\n---\nDo {name}, edition {version}.\n"
+    );
+    fs::write(folder.join("new"), text).unwrap();
+    fs::rename(folder.join("new"), folder.join("SKILL.md")).unwrap();
+}
+
 fn todo(status: &str) -> Value {
     json!({ "tasks": [{ "id": "a", "content": "look", "status": status }] })
 }
@@ -81,6 +91,7 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
     for (wire, model) in WIRES {
         let place = Place::new();
         put_version(&place, "a");
+        put_skill(&place, "fits", 1);
         place.plugin("json1k").file("AGENTS.md", "Prefer short answers.").file("notes.txt", "one\n");
         let host = place.host().await;
         let server = Strict::start().await;
@@ -99,7 +110,13 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
                     fs::write(&path, format!("{text}\nAnd one line more.\n")).unwrap();
                 }
                 20 => fs::remove_dir_all(place.plugins().join("shout")).unwrap(),
+                // Two edits of skills: of one that is loaded, and one that is new.
+                22 => put_skill(&place, "fits", 2),
+                25 => put_skill(&place, "spectra", 1),
                 _ => {}
+            }
+            if matches!(turn, 22 | 25) {
+                host.skills.refresh();
             }
             if matches!(turn, 5 | 9 | 12 | 20) {
                 let disabled = astrarium::config::disabled(&place.home()).unwrap();
@@ -119,6 +136,7 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
                     let input = json!({ "name": name, "type": "project", "description": "d", "content": "c" });
                     Some(call(turn, "save_memory", input))
                 }
+                18 | 19 | 23 => Some(call(turn, "load_skill", json!({ "skill_name": "fits" }))),
                 21 => Some(call(turn, "call_tool", json!({ "name": "shout", "input": { "text": "gone" } }))),
                 _ => None,
             };
@@ -135,21 +153,30 @@ async fn thirty_turns_of_changes_re_bill_nothing() {
                 6 => assert_eq!(outputs("version"), "b", "a swap takes effect at once"),
                 10 => assert_eq!(outputs("shout"), "HI", "call_tool is unwrapped"),
                 13 => assert!(outputs("crunch").contains("disabled by the operator"), "{}", outputs("crunch")),
+                18 => assert!(outputs("load_skill").contains("Do fits, edition 1."), "{}", outputs("load_skill")),
+                19 => assert!(!outputs("load_skill").contains("Do fits"), "a body stands in a conversation once"),
+                23 => assert!(outputs("load_skill").contains("Do fits, edition 2."), "{}", outputs("load_skill")),
                 21 => assert!(outputs("shout").contains("no tool \"shout\""), "{}", outputs("shout")),
                 _ => {}
             }
         }
         assert_eq!(server.violations(), Vec::<String>::new(), "{wire:?}");
         let requests = server.requests();
-        assert_eq!(requests.len(), 41);
+        assert_eq!(requests.len(), 44);
         assert_each_begins_with_the_one_before(&requests);
         assert!(requests.iter().all(|body| marks(body) <= 4 && !body.to_string().contains("DYNAMIC_BOUNDARY")));
         let last = requests.last().unwrap().to_string();
         assert_eq!(last.matches("- shout: ").count(), 1, "a new tool is announced once");
         assert!(last.matches("fact-3").count() > 1, "what a person changed is told at the tail");
         assert!(last.contains("Prefer short answers."), "AGENTS.md stands in front");
+        for news in
+            ["- [changed] fits: about fits, edition 2", "- fits: its loaded text has changed", "- [new] spectra: about"]
+        {
+            assert_eq!(last.matches(news).count(), 1, "{news} is told once, at the tail");
+        }
+        assert!(last.contains("- fits: about fits, edition 1"), "and the list in front is as it was");
         let ledger = host.store.requests(&session.id).unwrap();
-        assert_eq!(ledger.len(), 41);
+        assert_eq!(ledger.len(), 44);
         for pair in ledger.windows(2) {
             assert_eq!(pair[1].shared_bytes, pair[0].bytes, "the ledger says so, too: {pair:?}");
         }
@@ -175,6 +202,7 @@ async fn go_on(place: &Place, server: &Strict, model: &str, more: &[&str]) -> Ra
 async fn a_warm_continue_in_a_second_process_sends_the_same_bytes() {
     for (wire, model) in WIRES {
         let place = Place::new();
+        put_skill(&place, "fits", 1);
         let server = Strict::start().await;
         {
             let host = place.host().await;
@@ -183,8 +211,10 @@ async fn a_warm_continue_in_a_second_process_sends_the_same_bytes() {
             server.plan(Said::new([Piece::Text("Nothing there.")]));
             ask(&mut session, "what is here?", 5, &CancellationToken::new(), |_| {}).await;
         }
-        // A plugin that came meanwhile is news at the tail, and no new prefix.
+        // A plugin and a skill that came meanwhile, and a skill that was edited, are news at the tail and no new prefix.
         place.plugin("shout");
+        put_skill(&place, "fits", 2);
+        put_skill(&place, "spectra", 1);
         server.plan(Said::new([Piece::Text("Still nothing.")]));
         let ran = go_on(&place, &server, model, &[]).await;
         assert_eq!(ran.status, 0, "{wire:?} {ran:?}");
@@ -192,7 +222,9 @@ async fn a_warm_continue_in_a_second_process_sends_the_same_bytes() {
         let requests = server.requests();
         assert_eq!(requests.len(), 3);
         assert_each_begins_with_the_one_before(&requests);
-        assert!(requests[2].to_string().contains("- shout: "), "{}", requests[2]);
+        for news in ["- shout: ", "- [changed] fits: about fits, edition 2", "- [new] spectra: about"] {
+            assert!(requests[2].to_string().contains(news), "{news}: {}", requests[2]);
+        }
         let diff = place.run(&["prompt", "diff", "1", "3", "--json"]).json();
         assert_eq!(diff["place"], Value::Null, "{diff}");
         let shown = place.run(&["prompt", "show", "--session", &latest(&place), "--json"]).json();

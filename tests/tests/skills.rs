@@ -206,7 +206,7 @@ async fn a_skill_that_forks_is_run_by_whoever_the_session_has_for_that() {
     let desk = || Desk::default().with_skills(Arc::new(host.skills_at_hand().unwrap()));
     let input = json!({ "skill_name": "plot", "arguments": "M 31", "max_steps": 3 });
     let without = load(&host, desk(), input.clone()).await;
-    assert!(without.contains("no runner of subagents"), "{without}");
+    assert!(without.contains("wait for the subagent runner"), "{without}");
     let mut with_runner = desk();
     with_runner.forks = Some(Arc::new(Echo));
     let with = load(&host, with_runner, input).await;

@@ -54,7 +54,7 @@ async fn run_fork(
     let live = fork.live.clone();
     let Some(runner) = runner else {
         return Err(Error::Denied(format!(
-            "the skill {} runs in a conversation of its own (context: fork), and no runner of subagents is at hand here; do \
+            "the skill {} runs in a conversation of its own (context: fork), and fork skills wait for the subagent runner; do \
              not retry",
             live.skill.name
         )));

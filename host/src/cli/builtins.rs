@@ -6,6 +6,7 @@ use super::{memory, plugin, prompt, skill, slash};
 use crate::command::Command;
 use crate::host::Which;
 use crate::plain::one_line;
+use crate::skill::listing;
 use anyhow::Result;
 
 /// One of the program's own commands.
@@ -133,6 +134,11 @@ fn help(talk: &Talk<'_>) {
     for (name, found) in &slash::commands(talk.host).found {
         let Command { argument_hint, description, .. } = &found.command;
         line(name, argument_hint.as_deref().unwrap_or_default(), &format!("{description} ({})", found.owner.word()));
+    }
+    for live in talk.host.skills.snapshot().skills().filter(|live| live.skill.user_invocable) {
+        let hint = live.skill.argument_hint.as_deref().unwrap_or_default();
+        let about = listing::described(&live.skill, talk.host.language());
+        line(&live.key, hint, &format!("{about} (skill, {})", live.owner.word()));
     }
     print_line("anything else is a question; a prompt that begins with a space is sent as it is");
 }

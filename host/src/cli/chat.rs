@@ -140,7 +140,14 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
             talk.session = Some(talk.open(Which::New { title: prompt })?);
         }
         let Some(session) = &mut talk.session else { continue };
-        let asked = question.asked(host, session, std::mem::take(&mut files));
+        let asked = match question.asked(host, session, std::mem::take(&mut files)) {
+            Ok(asked) => asked,
+            Err(reason) => {
+                note_line(&notice(&reason));
+                last = Exit::Usage;
+                continue;
+            }
+        };
         let outcome = answer(host, session, asked, args.session.max_steps(host), Output::Text).await;
         if outcome.reason == EndReason::Cancelled {
             note_line("cancelled; what was said of the answer is kept");

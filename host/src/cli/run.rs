@@ -96,7 +96,7 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
     note_script(model.as_ref());
     let mut session = host.session_with(args.session.which(&prompt), model, args.session.prompt.wishes(true)?)?;
     let _watching = watch(host, |line| note_line(&notice(&line)));
-    let asked = question.asked(host, &session, files);
+    let asked = question.asked(host, &session, files).map_err(usage)?;
     let outcome = answer(host, &mut session, asked, args.session.max_steps(host), args.output).await;
     if outcome.reason == EndReason::Cancelled {
         note_line(&format!("cancelled; what was said of the answer is kept; go on with --session {}", outcome.session));

@@ -1,6 +1,6 @@
-//! What a prompt turns out to be: a question, a command of the program, or a prompt command that becomes a question.
+//! What a prompt turns out to be: a question, a command of the program, or a prompt command or skill that becomes a question.
 //!
-//! The same for `chat` and `run`. Names of the program's own commands come first, then those of command files.
+//! The same for `chat` and `run`. Names of the program's own commands come first, then those of command files, then skills.
 
 use super::builtins::{self, BuiltIn};
 use super::show::{note_line, notice};
@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::model::Model;
 use crate::plain::one_line;
 use crate::session::Session;
+use crate::skills::Live;
 use crate::tool_call::Narrowed;
 use crate::turn::{self, Run};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(super) enum Question<'a> {
     Text(&'a str),
     /// A command file, and its arguments.
     Command(Box<Found>, &'a str),
+    /// A skill, and its arguments.
+    Skill(Arc<Live>, &'a str),
 }
 
 /// A question as the turn takes it.
@@ -69,11 +72,12 @@ impl Asked {
 
 impl Question<'_> {
     /// As the turn takes it, with the files of the command line and those that the person's own words mention. A command's
-    /// file mentions none: it may be a stranger's.
-    pub(super) fn asked(&self, host: &Host, session: &Session, mut files: Vec<Attachment>) -> Asked {
+    /// file mentions none: it may be a stranger's. The error is one line for the user.
+    pub(super) fn asked(&self, host: &Host, session: &Session, mut files: Vec<Attachment>) -> Result<Asked, String> {
         let (mut asked, typed) = match self {
             Question::Text(text) => (Asked::text(text), text),
             Question::Command(found, arguments) => (expand(host, session, found, arguments), arguments),
+            Question::Skill(live, arguments) => (load(session, live, arguments)?, arguments),
         };
         let (mentioned, left_out) = attachments::mentioned(&host.options.workspace, &host.kept_out(), typed);
         files.extend(mentioned);
@@ -83,7 +87,7 @@ impl Question<'_> {
             note_line(&notice(line));
         }
         asked.question.attached = attached;
-        asked
+        Ok(asked)
     }
 }
 
@@ -104,12 +108,33 @@ pub(super) fn read<'a>(host: &Host, prompt: &'a str) -> Result<Prompt<'a>, Strin
     if let Some(found) = commands.found.remove(slash.name) {
         return Ok(Prompt::Question(Question::Command(Box::new(found), slash.arguments)));
     }
+    let skills = host.skills.snapshot();
+    match skills.get(slash.name) {
+        Some(live) if live.skill.user_invocable => {
+            return Ok(Prompt::Question(Question::Skill(live.clone(), slash.arguments)));
+        }
+        Some(live) => {
+            return Err(format!(
+                "the skill {} is for the model only: its author set user-invocable: false",
+                live.skill.name
+            ));
+        }
+        None => {}
+    }
     let names = builtins::names().into_iter().chain(commands.found.keys().map(String::as_str));
+    let called = skills.skills().filter(|live| live.skill.user_invocable);
+    let names = names.chain(called.map(|live| live.key.as_str()));
     let meant = nearest(slash.name, names).map_or_else(String::new, |name| format!("; did you mean /{name}?"));
     Err(format!(
         "there is no command /{}{meant} (/help in a chat lists them; a prompt that begins with a space is sent as it is)",
         one_line(slash.name, 80)
     ))
+}
+
+/// The question that a skill makes: its body, as `load_skill` would give it to the model.
+fn load(session: &Session, live: &Live, arguments: &str) -> Result<Asked, String> {
+    let text = session.skills.called(&live.key, arguments, session.texts()).map_err(|error| error.to_string())?;
+    Ok(Asked { question: command::message(&live.key, arguments, &text).into(), model: None, only: None })
 }
 
 /// The question that a command file makes.

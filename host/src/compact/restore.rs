@@ -32,7 +32,8 @@ pub struct Item {
     pub name: String,
     /// Its text.
     pub text: String,
-    /// The call whose result holds the text; while that result stays in view, nothing is restored.
+    /// The call whose result holds the text, or none where a message of the user does; while that stays in view, nothing is
+    /// restored.
     pub call: Option<String>,
 }
 
@@ -71,8 +72,12 @@ pub(super) fn compose(
 ) -> String {
     let mut writer = Writer { text: String::new(), left: budget, labels, tokenizer };
     let unseen = |items: &'_ [Item], most: usize| -> Vec<Item> {
-        let hidden = |item: &&Item| !item.call.as_deref().is_some_and(|call| seen.contains(call));
-        items.iter().filter(|item| !item.text.trim().is_empty()).take(most).filter(hidden).cloned().collect()
+        let stands = |item: &&Item| match item.call.as_deref() {
+            Some(call) => seen.contains(call),
+            None => said(item.text.trim()),
+        };
+        let whole = items.iter().filter(|item| !item.text.trim().is_empty()).take(most);
+        whole.filter(|item| !stands(item)).cloned().collect()
     };
     if scope == Scope::All {
         writer.instructions(&restore.instructions, said, budget / 2);

@@ -12,15 +12,19 @@ const NAMES: u64 = 5;
 
 /// The line of a skill: `- name: description - when to use it`, at most [`LINE`] characters.
 pub fn line(skill: &Skill, language: Language) -> String {
-    let description = skill.description.as_deref().unwrap_or(match language {
-        Language::Zh => "（无描述）",
-        Language::En => "(no description)",
-    });
-    let mut text = format!("- {}: {}", skill.name, flat(description));
+    let mut text = format!("- {}: {}", skill.name, described(skill, language));
     if let Some(when) = &skill.when_to_use {
         text.push_str(&format!(" - {}", flat(when)));
     }
     cut(text, LINE)
+}
+
+/// What a skill is for, in a line.
+pub fn described(skill: &Skill, language: Language) -> String {
+    flat(skill.description.as_deref().unwrap_or(match language {
+        Language::Zh => "（无描述）",
+        Language::En => "(no description)",
+    }))
 }
 
 /// The list of skills in this order, in at most `budget` tokens: lines as long as they fit, then names, then a number. Empty

@@ -18,6 +18,9 @@ pub(super) struct View {
     pub active: BTreeSet<String>,
     /// Bodies in the conversation, by key.
     pub loaded: BTreeMap<String, Loaded>,
+    /// Skills that fork and that a person called: the model may load each of them once.
+    #[serde(default)]
+    pub called: BTreeSet<String>,
     /// What was looked at when there was last no news.
     #[serde(skip)]
     pub quiet: Option<(Arc<Snapshot>, usize)>,

@@ -5,7 +5,7 @@ use super::super::registry::{Live, Snapshot};
 use super::kept::{Loaded, View};
 use super::{NAMED, SkillSession};
 use crate::plain::one_line;
-use crate::prompt::Language;
+use crate::prompt::{Language, Texts, contained};
 use crate::skill::variables::{Variables, fill};
 use crate::skill::{self, Mode, listing};
 use crate::store::StoreError;
@@ -77,6 +77,9 @@ impl SkillSession {
         let arguments = arguments.map(str::trim).filter(|text| !text.is_empty());
         let text = self.text(&live, arguments);
         if live.skill.context == Mode::Fork {
+            if view.called.remove(&live.key) {
+                self.keep(&view)?;
+            }
             return Ok(Loading::Fork(Fork::new(live, text, arguments, max_steps)));
         }
         if view.loaded.get(&live.key).is_some_and(|loaded| loaded.hash == live.hash) {
@@ -93,6 +96,35 @@ impl SkillSession {
         Ok(Loading::Inline { live, text: Some(text) })
     }
 
+    /// Loads a skill that a person called by its name: the text of the message that this becomes. One that forks is left to the
+    /// model to load, which may do so this once even where its author keeps it for people.
+    pub fn called(&self, name: &str, arguments: &str, texts: &Texts) -> Result<String, Refusal> {
+        if let Some(live) = self.fork_called(name)? {
+            return Ok(texts.fill("skill-fork", &[("name", &live.skill.name), ("arguments", arguments)]));
+        }
+        let Loading::Inline { live, text } = self.load(name, Some(arguments), None, Asker::Person)? else {
+            // It was edited this very moment.
+            return self.called(name, arguments, texts);
+        };
+        let Some(body) = text else { return Ok(texts.fill("skill-again", &[("name", &live.skill.name)])) };
+        let description = listing::described(&live.skill, texts.language());
+        let folder = live.folder().display().to_string();
+        let values =
+            [("name", &*live.skill.name), ("description", &*description), ("folder", &folder), ("body", body.trim())];
+        Ok(texts.fill("skill-called", &values))
+    }
+
+    /// The skill of this name, where it forks and a person may call it; the model may load it once from now on.
+    fn fork_called(&self, name: &str) -> Result<Option<Arc<Live>>, Refusal> {
+        let snapshot = self.parts.registry.snapshot();
+        let Some(live) = snapshot.get(name).filter(|live| live.skill.context == Mode::Fork) else { return Ok(None) };
+        let mut view = self.lock();
+        view.permit(live, Asker::Person)?;
+        view.called.insert(live.key.clone());
+        self.keep(&view)?;
+        Ok(Some(live.clone()))
+    }
+
     /// Bodies that stand in the conversation, most recent first, for a compaction that may cut them away.
     pub fn restorable(&self) -> Vec<Restorable> {
         let snapshot = self.parts.registry.snapshot();
@@ -103,6 +135,8 @@ impl SkillSession {
             let live = snapshot.get(key)?;
             let text = self.text(live, loaded.arguments.as_deref());
             let call = (!loaded.call.is_empty()).then(|| loaded.call.clone());
+            // A message of the user's holds it as `called` put it there.
+            let text = if call.is_none() { contained(&text) } else { text };
             Some(Restorable { name: live.skill.name.clone(), text, call })
         });
         restorable.collect()
@@ -129,6 +163,7 @@ impl View {
         let name = &live.skill.name;
         let withheld = |text: String| Err(Refusal::Withheld(text));
         match asker {
+            Asker::Model(_) if self.called.contains(&live.key) => Ok(()),
             Asker::Person if !live.skill.user_invocable => {
                 withheld(format!("the skill {name} is for the model only: its author set user-invocable: false"))
             }

@@ -177,7 +177,7 @@ pub async fn compact(
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     let record = CompactionRecord { layer: Some(layer), tokens_after: Some(after), reason, ..record };
     let record = session.replace(record, compacted, usage)?;
-    session.skills.compacted(|text| restore::stands(session, text))?;
+    session.skills.look_again(|loaded| session.stands(loaded.text.trim()))?;
     let figures = CompactFigures {
         messages: (record.messages_before as u32, record.messages as u32),
         tokens: (tokens, after),

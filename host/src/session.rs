@@ -229,9 +229,27 @@ impl Session {
         Ok(tasks::recovery(self.texts(), &lines))
     }
 
+    /// Whether a text stands in the conversation as a whole.
+    pub fn stands(&self, text: &str) -> bool {
+        let holds = |block: &Block| match block {
+            Block::Text { text: own } => own.contains(text),
+            Block::ToolResult { parts, .. } => parts.iter().any(|part| part.as_text().contains(text)),
+            _ => false,
+        };
+        self.conversation().iter().flat_map(|message| &message.content).any(holds)
+    }
+
+    /// Mends what an earlier run may have left: calls without results, and skills that count as loaded while their text never
+    /// arrived, was cut or was withheld by a hook.
+    pub fn mend(&mut self) -> Result<(), StoreError> {
+        self.mend_calls()?;
+        // What a person called for just now is the question that is yet to come.
+        self.skills.look_again(|loaded| loaded.call.is_none() || self.stands(loaded.text.trim()))
+    }
+
     /// A run that was cut off leaves calls without results. Those that had ended get what is on record; the others are
     /// said to be interrupted. Nothing runs twice.
-    pub fn mend(&mut self) -> Result<(), StoreError> {
+    fn mend_calls(&mut self) -> Result<(), StoreError> {
         let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else { return Ok(()) };
         let seq = self.messages.len() as u64 - 1;
         let records = self.store.calls(&self.id, seq)?;

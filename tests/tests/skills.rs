@@ -1,11 +1,15 @@
 //! Skills as users and sessions meet them.
 
+use astrarium::compact::Trigger;
+use astrarium::compaction::{self, Work};
 use astrarium::context::{AgentKind, CallContext};
 use astrarium::host::{Host, Which};
 use astrarium::model::scripted::Scripted;
 use astrarium::runtime::Desk;
-use astrarium::skills::{Fork, ForkReport, ForkRunner};
+use astrarium::session::Session;
+use astrarium::skills::{Asker, Fork, ForkReport, ForkRunner, Loading};
 use astrarium::tool_call::{Asked, Calls, text_of};
+use astrarium::transcript::Usage;
 use astrarium_tests::place::{Place, ask, play, python, share};
 use serde_json::{Value, json};
 use std::fs;
@@ -162,6 +166,48 @@ async fn a_resumed_session_goes_on_with_its_skills_and_its_prompt() {
     assert_eq!(said.iter().filter(|text| text.contains("[new] late: l")).count(), 1, "{said:?}");
     assert!(!said.iter().any(|text| text.contains("tex: t")), "it was told in the first run: {said:?}");
     assert_eq!(host.store.epoch(&id, None).unwrap().unwrap().number, 1, "a warm resume begins no epoch");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loaded_skill_outlives_a_compaction_and_stands_there_once() {
+    let place = Place::new();
+    place.config("language: en\n").file("notes.txt", "word ".repeat(4_000));
+    user_skill(&place, "fits", GOOD);
+    user_skill(&place, "asked", &GOOD.replace("name: fits", "name: asked").replace("header", "asked header"));
+    let host = place.host().await;
+    let mut script = String::from("name: c\nsteps:\n- calls: [{ tool: load_skill, input: { skill_name: fits } }]\n");
+    for _ in 0..20 {
+        script.push_str("- calls: [{ tool: read_file, input: { path: notes.txt } }]\n");
+    }
+    script.push_str("- say: read\n- say: '<summary>1. Goal: reading. 2. Done: all.</summary>'\n");
+    let (mut session, _) = play(&host, &script, "read it all", 30).await;
+    // One that a person called for at the end stands in the part that is kept.
+    let text = session.skills.called("asked", "", session.texts()).unwrap();
+    session.append(astrarium::transcript::Message::user(&text), None).unwrap();
+    let cancel = CancellationToken::new();
+    let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+    compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await.unwrap();
+    let conversation =
+        |session: &Session| -> String { session.conversation().iter().map(|message| format!("{message:?}")).collect() };
+    let kept = conversation(&session);
+    assert_eq!(kept.matches("Look at the header first.").count(), 1, "{kept}");
+    assert_eq!(kept.matches("Look at the asked header first.").count(), 1, "{kept}");
+    let again = session.skills.load("fits", None, None, Asker::Model("again")).unwrap();
+    assert!(matches!(again, Loading::Inline { text: None, .. }), "it was restored, so it is not said again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_skill_whose_text_never_arrived_can_be_loaded_again() {
+    let place = Place::new();
+    user_skill(&place, "fits", GOOD);
+    let host = place.host().await;
+    let script =
+        "name: l\nsteps:\n- say: yes\n- calls: [{ tool: load_skill, input: { skill_name: fits } }]\n- say: done\n";
+    let (mut session, _) = play(&host, script, "are you there?", 5).await;
+    // A call that was cancelled after the host had loaded it.
+    session.skills.load("fits", None, None, Asker::Model("lost")).unwrap();
+    let turn = ask(&mut session, "go on", 5, &CancellationToken::new(), |_| {}).await;
+    assert!(turn.outputs("load_skill")[0].contains("Look at the header first."), "{:?}", turn.events);
 }
 
 /// Answers with what it was asked to do.

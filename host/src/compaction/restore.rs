@@ -41,16 +41,6 @@ fn skills(session: &Session) -> Vec<Item> {
     loaded.map(|loaded| Item { name: loaded.name, text: loaded.text, call: loaded.call }).collect()
 }
 
-/// Whether a text stands in the conversation as a whole.
-pub(super) fn stands(session: &Session, text: &str) -> bool {
-    let holds = |block: &Block| match block {
-        Block::Text { text: own } => own.contains(text),
-        Block::ToolResult { parts, .. } => parts.iter().any(|part| part.as_text().contains(text)),
-        _ => false,
-    };
-    session.conversation().iter().flat_map(|message| &message.content).any(holds)
-}
-
 /// The first sentence of who the agent is.
 fn identity(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();

@@ -272,9 +272,9 @@ fn a_body_stands_in_a_conversation_once() {
     assert_eq!(load(&place.view(&place.session()), "fits").as_deref(), Some("Do fits."));
     let expected = Restorable { name: "fits".into(), text: "Do fits.".into(), call: Some("c".into()) };
     assert_eq!(view.restorable(), [expected]);
-    view.compacted(|text| text == "Do fits.").unwrap();
+    view.look_again(|loaded| loaded.text == "Do fits.").unwrap();
     assert_eq!(load(&view, "fits"), None, "it was restored");
-    view.compacted(|_| false).unwrap();
+    view.look_again(|_| false).unwrap();
     assert!(load(&view, "fits").is_some() && view.restorable().len() == 1);
     fs::write(&file, skill("fits", "version: 2\n").replace("Do fits", "Do fits well")).unwrap();
     place.changed(&[&file]);

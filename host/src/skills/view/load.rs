@@ -142,14 +142,27 @@ impl SkillSession {
         restorable.collect()
     }
 
-    /// After a compaction: `stands` tells whether a text still stands in the conversation as a whole. The skills whose bodies
-    /// do not may be loaded again.
-    pub fn compacted(&self, stands: impl Fn(&str) -> bool) -> Result<(), StoreError> {
-        let kept: Vec<Restorable> = self.restorable().into_iter().filter(|loaded| stands(loaded.text.trim())).collect();
-        let kept: BTreeSet<String> = kept.iter().map(|loaded| skill::folded(&loaded.name)).collect();
+    /// Looks again which bodies stand in the conversation as a whole, by what `stands` says. The skills whose bodies do not
+    /// may be loaded again. One whose file has changed since stays, for the news to tell.
+    pub fn look_again(&self, stands: impl Fn(&Restorable) -> bool) -> Result<(), StoreError> {
+        let standing: BTreeSet<String> = self
+            .restorable()
+            .into_iter()
+            .filter(|loaded| stands(loaded))
+            .map(|loaded| skill::folded(&loaded.name))
+            .collect();
+        let snapshot = self.parts.registry.snapshot();
         let mut view = self.lock();
-        view.loaded.retain(|key, _| kept.contains(key));
-        self.keep(&view)
+        let before = view.loaded.len();
+        view.loaded.retain(|key, loaded| match snapshot.get(key) {
+            // What stands is what the file holds now.
+            Some(live) if standing.contains(key) => {
+                loaded.hash.clone_from(&live.hash);
+                true
+            }
+            live => live.is_some_and(|live| live.hash != loaded.hash),
+        });
+        if before == 0 { Ok(()) } else { self.keep(&view) }
     }
 
     fn text(&self, live: &Live, arguments: Option<&str>) -> String {

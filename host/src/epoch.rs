@@ -108,7 +108,8 @@ impl Prefix {
         let size = |entry: &Entry<'_>| tokens::tool(entry.name, entry.description, entry.schema, setup.tokenizer);
         let (Frozen { mut tools, deferred }, told) = catalogue::freeze(&entries, setup.window / 10, size);
         name_agents(&mut tools, snapshot, &setup.agents, texts);
-        let list = name_skills(&mut tools, snapshot, &skills.names, texts).then_some(skills.list);
+        let loads = loads_skills(snapshot, &setup.reach);
+        let list = (loads && name_skills(&mut tools, snapshot, &skills.names, texts)).then_some(skills.list);
         let lines: Vec<ToolLine<'_>> = tools
             .iter()
             .map(|tool| ToolLine {
@@ -183,9 +184,17 @@ fn name_agents(tools: &mut [ToolSpec], snapshot: &Snapshot, agents: &str, texts:
     }
 }
 
-/// A tool that loads skills says which there are (SPEC 2.1): every tool whose plugin may do so. Answers whether there is one.
+/// Whether an agent has a tool that loads skills, in front or found by searching: one whose plugin may do so.
+pub fn loads_skills(snapshot: &Snapshot, reach: &Reach) -> bool {
+    snapshot.tools().any(|(plugin, tool)| loads(plugin) && reach.has(&tool.name, plugin.starts_agents()))
+}
+
+fn loads(plugin: &Plugin) -> bool {
+    plugin.code.as_ref().is_some_and(|(_, env)| env.effective.skills)
+}
+
+/// A tool that loads skills says which there are (SPEC 2.1). Answers whether there is any.
 fn name_skills(tools: &mut [ToolSpec], snapshot: &Snapshot, skills: &[String], texts: &Texts) -> bool {
-    let loads = |plugin: &Plugin| plugin.code.as_ref().is_some_and(|(_, env)| env.effective.skills);
     let (named, more) = skills.split_at(skills.len().min(SKILLS_NAMED));
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
     let names = and_more(&named, more.len(), texts.language());
@@ -195,8 +204,7 @@ fn name_skills(tools: &mut [ToolSpec], snapshot: &Snapshot, skills: &[String], t
             tool.description.push_str(&texts.fill("skills-in-tool", &[("names", &names)]));
         }
     }
-    // One that is found by searching only loads them as well.
-    !skills.is_empty() && snapshot.tools().any(|(plugin, _)| loads(plugin))
+    !skills.is_empty()
 }
 
 /// Skills that a tool's description names: the list in the prompt has them with what they are for.

@@ -15,8 +15,8 @@ use crate::permission::Rules;
 use crate::persona;
 use crate::plain;
 use crate::plugin::{Registry, Settings};
-use crate::prompt::Language;
 use crate::prompt::effective::Wishes;
+use crate::prompt::{Language, Texts};
 use crate::roster::Roster;
 use crate::runtime::{Runtime, Services};
 use crate::session::{Parts, Post, Session};
@@ -161,6 +161,7 @@ impl Host {
             session: String::new(),
             workspace: self.options.workspace.clone(),
             clock: Arc::new(jiff::Timestamp::now),
+            texts: Texts::built_in(self.language()),
         };
         Ok(SkillSession::open(parts)?)
     }

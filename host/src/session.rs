@@ -126,9 +126,10 @@ impl Session {
             session: id.clone(),
             workspace: workspace.clone(),
             clock: Arc::new(jiff::Timestamp::now),
+            texts: setup.persona.texts.clone(),
         })?);
-        let desk = Desk::default().within(setup.reach.clone()).keeping(outputs).with_skills(skills.clone());
-        let calls = Calls::new(registry, desk);
+        let desk = Desk::default().within(setup.reach.clone()).keeping(outputs);
+        let calls = Calls::new(registry, desk.with_skills(skills.clone()).with_forks());
         let (view, renewed) = view::View::open(&store, &id, model.name(), &messages)?;
         let mut session = Self {
             id,

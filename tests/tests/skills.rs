@@ -2,13 +2,11 @@
 
 use astrarium::compact::Trigger;
 use astrarium::compaction::{self, Work};
-use astrarium::context::{AgentKind, CallContext};
-use astrarium::host::{Host, Which};
+use astrarium::host::Which;
 use astrarium::model::scripted::Scripted;
-use astrarium::runtime::Desk;
 use astrarium::session::Session;
-use astrarium::skills::{Asker, Fork, ForkReport, ForkRunner, Loading};
-use astrarium::tool_call::{Asked, Calls, text_of};
+use astrarium::skills::{Asker, Loading};
+use astrarium::store::KvScope;
 use astrarium::transcript::Usage;
 use astrarium_tests::place::{Place, ask, play, python, share};
 use serde_json::{Value, json};
@@ -210,53 +208,109 @@ async fn a_skill_whose_text_never_arrived_can_be_loaded_again() {
     assert!(turn.outputs("load_skill")[0].contains("Look at the header first."), "{:?}", turn.events);
 }
 
-/// Answers with what it was asked to do.
-struct Echo;
+fn plot_skill(place: &Place, more: &str) {
+    let text =
+        format!("---\nname: plot\ndescription: p\ncontext: fork\n{more}---\nPlot $ARGUMENTS from ${{SKILL_DIR}}.\n");
+    user_skill(place, "plot", &text);
+}
 
-#[async_trait::async_trait]
-impl ForkRunner for Echo {
-    async fn run(&self, fork: Fork, context: CallContext) -> Result<ForkReport, String> {
-        Ok(ForkReport {
-            answer: format!("{} | {} | {} steps | {}", fork.task, fork.instructions, fork.max_steps, context.language),
-            reason: "done".into(),
-            activity: vec!["nothing".into()],
-            statistics: json!({ "steps": 1 }),
-        })
+const PLOT: &str = "- calls: [{ tool: load_skill, input: { skill_name: plot, arguments: M 31 } }]\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_skill_that_forks_is_followed_by_an_agent_with_its_tools_and_no_others() {
+    let place = Place::new();
+    place
+        .plugin("agent-watch")
+        .config("language: en\ngrants:\n- { plugin: agent-watch, kv: true }\n")
+        .file("a.fits", "a");
+    plot_skill(&place, "allowed-tools: [glob_files, load_skill, 'Ghost(x)']\neffort: max\nagent: plotter\n");
+    let host = place.host().await;
+    let script = format!(
+        "name: f\nsteps:\n{PLOT}\
+         - calls: [{{ tool: read_file, input: {{ path: a.fits }} }}]\n\
+         - calls: [{{ tool: call_tool, input: {{ name: read_file, input: {{ path: a.fits }} }} }}]\n\
+         {PLOT}\
+         - calls: [{{ tool: glob_files, input: {{ pattern: '*.fits' }} }}]\n\
+         - say: it is drawn\n\
+         - say: done\n"
+    );
+    let (session, done) = play(&host, &script, "SECRET", 20).await;
+    assert_eq!(done.outcome.answer, "done");
+    let report = done.outputs("load_skill").concat();
+    assert!(report.starts_with("[Subagent result - skill: plot]\nit is drawn\n"), "{report}");
+    for word in ["Ghost", "no agent plotter", "read_file", "glob_files {\"pattern\":\"*.fits\"}"] {
+        assert!(report.contains(word), "{word}: {report}");
+    }
+    let agents = host.store.agents_of(&session.id).unwrap();
+    let [agent] = &agents[..] else { panic!("{agents:?}") };
+    assert_eq!(
+        (agent.kind.as_str(), agent.title.as_str(), agent.reason.as_deref()),
+        ("skill-fork", "plot: M 31", Some("done"))
+    );
+    let messages = host.store.messages(&agent.session).unwrap();
+    let said: Vec<String> =
+        messages.iter().flat_map(|message| &message.content).map(|block| format!("{block:?}")).collect();
+    let count = |word: &str| said.iter().filter(|text| text.contains(word)).count();
+    assert_eq!(
+        count("read_file is not among the tools of this agent"),
+        2,
+        "called by its name and by call_tool: {said:?}"
+    );
+    assert_eq!(count("starts no further agents"), 1, "a fork in a fork: {said:?}");
+    assert_eq!(count("SECRET"), 0, "it sees nothing of the conversation");
+    let prefix = host.store.epoch(&agent.session, None).unwrap().unwrap().prefix;
+    let folder = place.home().canonicalize().unwrap().join("skills/plot").display().to_string();
+    let all = said.concat();
+    for word in [&format!("Plot M 31 from {folder}."), "Effort wanted: max"] {
+        assert!(all.contains(word), "{word}: {all}");
+    }
+    assert!(prefix.contains("\"glob_files\"") && !prefix.contains("\"read_file\""), "{prefix}");
+    let own = session.messages().iter().map(|message| format!("{message:?}")).collect::<String>();
+    assert!(!own.contains("Plot M 31 from"), "its body is no part of this conversation");
+    for event in ["skill-fork subagent-start", "skill-fork subagent-stop"] {
+        let heard = host.store.kv_get("agent-watch", &KvScope::Plugin, event).unwrap();
+        assert_eq!(heard.as_deref(), Some(&b"1"[..]), "{event}");
     }
 }
 
-async fn load(host: &Host, desk: Desk, input: Value) -> String {
-    let calls = Calls::new(host.registry.clone(), desk);
-    let context = CallContext {
-        session: String::new(),
-        call: "c".into(),
-        step: 1,
-        agent: AgentKind::Main,
-        language: "zh".into(),
-        workspace: host.options.workspace.clone(),
-    };
-    let cancel = CancellationToken::new();
-    let asked = Asked { id: "c", tool: "load_skill", input: &input, malformed: None };
-    let finished = match calls.prepare(asked, &context, &cancel).await {
-        Ok(ready) => calls.run(&ready, &context, &cancel).await,
-        Err(finished) => finished,
-    };
-    text_of(&finished.parts)
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fork_has_the_steps_it_was_given_and_never_more_tools_than_it_names() {
+    let place = Place::new();
+    place.config("language: zh\n").file("a.fits", "a");
+    plot_skill(&place, "");
+    let host = place.host().await;
+    let glob = "- calls: [{ tool: glob_files, input: { pattern: '*.fits' } }]\n";
+    let one = PLOT.replace("M 31 }", "M 31, max_steps: 1 }");
+    let (_, done) = play(&host, &format!("name: f\nsteps:\n{one}{glob}- say: 一半\n- say: 完成\n"), "q", 20).await;
+    let report = done.outputs("load_skill").concat();
+    assert!(report.starts_with("[子代理执行结果 - 技能: plot]\n一半\n\n（结束原因：step-limit）"), "{report}");
+    // Written for another host: it has the tools that it names and are there, which is none.
+    plot_skill(&place, "allowed-tools: Read Ghost(x:*)\n");
+    host.skills.refresh();
+    let (session, done) = play(&host, &format!("name: f\nsteps:\n{PLOT}{glob}- say: ok\n- say: ok\n"), "q", 20).await;
+    let report = done.outputs("load_skill").concat();
+    assert!(report.contains("Ghost"), "what is not there is said: {report}");
+    let agents = host.store.agents_of(&session.id).unwrap();
+    let messages = host.store.messages(&agents[0].session).unwrap();
+    let said: String = messages.iter().map(|message| format!("{message:?}")).collect();
+    assert!(said.contains("glob_files is not among the tools of this agent"), "{said}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_skill_that_forks_is_run_by_whoever_the_session_has_for_that() {
+#[test]
+fn a_person_has_a_fork_run_once_that_its_author_keeps_from_the_model() {
     let place = Place::new();
-    user_skill(&place, "plot", "---\nname: plot\ndescription: p\ncontext: fork\n---\nPlot $ARGUMENTS.\n");
-    let host = place.host().await;
-    let desk = || Desk::default().with_skills(Arc::new(host.skills_at_hand().unwrap()));
-    let input = json!({ "skill_name": "plot", "arguments": "M 31", "max_steps": 3 });
-    let without = load(&host, desk(), input.clone()).await;
-    assert!(without.contains("wait for the subagent runner"), "{without}");
-    let mut with_runner = desk();
-    with_runner.forks = Some(Arc::new(Echo));
-    let with = load(&host, with_runner, input).await;
-    assert_eq!(with, "[子代理执行结果 - 技能: plot]\nM 31 | Plot M 31. | 3 steps | zh\n\n过程：\n- nothing");
+    place.config("language: en\n");
+    plot_skill(&place, "disable-model-invocation: true\n");
+    let script = format!("name: f\nsteps:\n{PLOT}- say: drawn\n{PLOT}- say: done\n");
+    let ran = place.run(&["run", "/plot M 31", "--model", &place.script(&script), "--output", "json"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let session = ran.json()["session"].as_str().unwrap().to_owned();
+    let shown = place.run(&["session", "show", &session]).stdout;
+    assert!(
+        shown.contains("The user calls the skill plot") && shown.contains("[Subagent result - skill: plot]"),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("is for people only").count(), 1, "the second time: {shown}");
 }
 
 #[test]

@@ -39,8 +39,9 @@ impl skills::Host for GuestState {
                 Ok(skills::Loaded { execution_mode: mode, text: text.unwrap_or_default(), extra: extra.to_string() })
             }
             Loading::Fork(fork) => {
-                let (runner, context) = (self.services.desk.forks.clone(), self.context.clone());
-                run_fork(runner, context, fork).await
+                let (runner, context, clock) =
+                    (self.services.desk.forks.clone(), self.context.clone(), self.clock.clone());
+                clock.outside(run_fork(runner, context, fork)).await
             }
         }
     }

@@ -57,6 +57,7 @@ texts![
     "same-call-stop",
     "skill-again",
     "skill-called",
+    "skill-effort",
     "skill-fork",
     "skills",
     "skills-cut",

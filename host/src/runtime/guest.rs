@@ -143,6 +143,11 @@ impl Desk {
         Self { skills: Some(skills), ..self }
     }
 
+    /// With skills that fork run by whoever runs other agents.
+    pub fn with_forks(self) -> Self {
+        Self { forks: Some(self.agents.clone()), ..self }
+    }
+
     /// A tool says in its `extra` which files of the workspace it read, searched, listed or wrote: they may bring out a skill.
     pub(super) fn touched(&self, extra: &str) {
         let Some(skills) = self.skills.as_ref().filter(|_| extra.contains("\"files\"")) else { return };

@@ -137,7 +137,9 @@ impl Session {
             let changed = self.calls.services.desk.memory().news(&listing, self.texts());
             news.extend(changed.map(|text| reminder(&text)));
         }
-        news.extend(self.skills.news(self.texts())?.iter().map(|text| reminder(text)));
+        if epoch::loads_skills(&snapshot, &self.setup.reach) {
+            news.extend(self.skills.news(self.texts())?.iter().map(|text| reminder(text)));
+        }
         Ok(news)
     }
 

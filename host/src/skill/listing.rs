@@ -104,7 +104,11 @@ pub fn explain(skill: &Skill) -> Vec<String> {
         tools => tools.join(", "),
     };
     let runs = match skill.context {
-        Mode::Inline => format!("runs in the conversation, with {tools}"),
+        Mode::Inline => {
+            let of_forks = [skill.model.is_some(), skill.effort.is_some(), skill.agent.is_some()].contains(&true);
+            let idle = if of_forks { "; model, effort and agent count with context: fork only" } else { "" };
+            format!("runs in the conversation, with {tools}{idle}")
+        }
         Mode::Fork => {
             let agent = skill.agent.as_deref().unwrap_or("the default agent");
             let model = skill.model.as_deref().unwrap_or("inherit");

@@ -18,7 +18,7 @@ use crate::skill::{self, listing, score};
 use crate::store::{Store, StoreError};
 use jiff::Timestamp;
 use kept::View;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,6 +38,8 @@ pub struct Parts {
     pub workspace: PathBuf,
     /// What time it is.
     pub clock: Clock,
+    /// What is said to a model.
+    pub texts: Texts,
 }
 
 /// The skills of one conversation.
@@ -59,13 +61,6 @@ impl SkillSession {
         // What an older version wrote may not read; the session then only begins its view anew.
         let view: View = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Ok(Self { parts, view: Mutex::new(view) })
-    }
-
-    /// The view of an agent that works beside this conversation: the same skills, in its own conversation.
-    pub fn for_agent(&self) -> Self {
-        let view = View { loaded: BTreeMap::new(), ..self.lock().clone() };
-        let parts = Parts { session: String::new(), ..self.parts.clone() };
-        Self { parts, view: Mutex::new(view) }
     }
 
     /// Puts the skills in the order of their use, for the epoch that begins: a later re-sort would change the prompt. What

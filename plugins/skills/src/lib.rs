@@ -37,6 +37,7 @@ impl Tool for LoadSkill {
         let about = About::parse(&loaded.extra)?;
         let text = render::loaded(&about, &loaded.text, arguments, ctx.language.starts_with("zh"));
         let mut output = Output::text(text);
+        output.is_error = about.is_fork() && loaded.text.trim().is_empty();
         output.extra = about.metadata();
         Ok(output)
     }

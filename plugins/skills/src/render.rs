@@ -28,6 +28,11 @@ impl About {
             .map_err(|error| Error::failed(format!("what the host says of the skill does not read: {error}")))
     }
 
+    /// Whether an agent of its own followed the skill.
+    pub fn is_fork(&self) -> bool {
+        self.context == "fork"
+    }
+
     /// Measurements for the host; the model does not see them.
     pub fn metadata(&self) -> Map<String, Value> {
         let entries = [
@@ -97,16 +102,27 @@ fn again(about: &About, arguments: Option<&str>, chinese: bool) -> String {
 
 fn forked(about: &About, answer: &str, chinese: bool) -> String {
     let name = &about.name;
+    let answer = match (answer.trim(), chinese) {
+        ("", true) => "子代理没有给出答案。",
+        ("", false) => "The agent gave no answer.",
+        (answer, _) => answer,
+    };
     let mut text = match chinese {
-        true => format!("[子代理执行结果 - 技能: {name}]\n{}", answer.trim()),
-        false => format!("[Subagent result - skill: {name}]\n{}", answer.trim()),
+        true => format!("[子代理执行结果 - 技能: {name}]\n{answer}"),
+        false => format!("[Subagent result - skill: {name}]\n{answer}"),
     };
     if let Some(reason) = about.reason.as_deref().filter(|reason| *reason != "done") {
+        let error = about.statistics.get("error").and_then(Value::as_str);
+        let error = error.map(|error| format!(": {error}")).unwrap_or_default();
         text.push_str(&if chinese {
-            format!("\n\n（结束原因：{reason}）")
+            format!("\n\n（结束原因：{reason}{error}）")
         } else {
-            format!("\n\n(ended by: {reason})")
+            format!("\n\n(ended by: {reason}{error})")
         });
+    }
+    let notes = about.statistics.get("notes").and_then(Value::as_array).into_iter().flatten();
+    for note in notes.filter_map(Value::as_str) {
+        text.push_str(&format!("\n\n({note})"));
     }
     if !about.activity.is_empty() {
         let activity: Vec<String> = about.activity.iter().map(|line| format!("- {line}")).collect();
@@ -160,6 +176,12 @@ mod tests {
         assert_eq!(
             loaded(&fork, "Done.", None, true),
             "[子代理执行结果 - 技能: plotting]\nDone.\n\n过程：\n- read_file a"
+        );
+        let statistics = json!({ "error": "no model", "notes": ["Read is no tool here"] });
+        let failed = about(json!({ "context": "fork", "reason": "failed", "statistics": statistics }));
+        assert_eq!(
+            loaded(&failed, " ", None, false),
+            "[Subagent result - skill: plotting]\nThe agent gave no answer.\n\n(ended by: failed: no model)\n\n(Read is no tool here)"
         );
         let cut = about(json!({ "context": "fork", "reason": "step-limit" }));
         assert_eq!(

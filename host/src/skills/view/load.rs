@@ -80,7 +80,12 @@ impl SkillSession {
             if view.called.remove(&live.key) {
                 self.keep(&view)?;
             }
-            return Ok(Loading::Fork(Fork::new(live, text, arguments, max_steps)));
+            let effort = live.skill.effort.map(|effort| {
+                let text = self.parts.texts.fill("skill-effort", &[("effort", effort.word())]);
+                format!("\n\n{}", text.trim_end())
+            });
+            let instructions = text + &effort.unwrap_or_default();
+            return Ok(Loading::Fork(Fork::new(live, instructions, arguments, max_steps)));
         }
         if view.loaded.get(&live.key).is_some_and(|loaded| loaded.hash == live.hash) {
             return Ok(Loading::Inline { live, text: None });

@@ -281,9 +281,10 @@ async fn a_fork_has_the_steps_it_was_given_and_never_more_tools_than_it_names() 
     let host = place.host().await;
     let glob = "- calls: [{ tool: glob_files, input: { pattern: '*.fits' } }]\n";
     let one = PLOT.replace("M 31 }", "M 31, max_steps: 1 }");
-    let (_, done) = play(&host, &format!("name: f\nsteps:\n{one}{glob}- say: 一半\n- say: 完成\n"), "q", 20).await;
+    let (_, done) = play(&host, &format!("name: f\nsteps:\n{one}{glob}- say: 完成\n"), "q", 20).await;
     let report = done.outputs("load_skill").concat();
-    assert!(report.starts_with("[子代理执行结果 - 技能: plot]\n一半\n\n（结束原因：step-limit）"), "{report}");
+    assert!(report.starts_with("[子代理执行结果 - 技能: plot]\n"), "{report}");
+    assert!(report.contains("已达到 1 步的上限") && report.contains("（结束原因：step-limit）"), "{report}");
     // Written for another host: it has the tools that it names and are there, which is none.
     plot_skill(&place, "allowed-tools: Read Ghost(x:*)\n");
     host.skills.refresh();

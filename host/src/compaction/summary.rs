@@ -71,7 +71,8 @@ pub(super) async fn ask(
                 if too_long(&error).is_none() {
                     break;
                 }
-                budget /= 2;
+                // Half of what was sent, or the same would be sent again where it was less than the budget.
+                budget = budget.min(text(&told, input.tokenizer)) / 2;
             }
         }
     }

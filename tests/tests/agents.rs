@@ -436,6 +436,8 @@ async fn an_agent_that_was_cut_off_with_the_host_is_said_to_be_interrupted_and_w
     // The agent's session is nobody's to go on with, and `--continue` is the parent's.
     let refused = place.run(&["run", "x", "--session", agent, "--model", &model]);
     assert!(refused.status != 0 && refused.stderr.contains("go on with that one"), "{refused:?}");
+    // The second answer, which is due now, was the agent's slow one.
+    let model = place.script("name: s\nsteps:\n- say: a\n- say: went on\n");
     let resumed = place.run(&["run", "x", "--continue", "--model", &model, "--output", "json"]);
     assert_eq!(resumed.status, 0, "{resumed:?}");
     let document = resumed.json();

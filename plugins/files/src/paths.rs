@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn kept_results_are_there_for_those_who_look() {
-        let workspace = Workspace { mount: "/workspace".into(), real: "/home/ada/sky".into() };
+        let workspace = Workspace::new("/workspace".into(), "/home/ada/sky".into(), false);
         let seen = |given: &str| workspace.seen(given).map(|place| place.guest.to_string_lossy().into_owned());
         assert_eq!(seen("/session/toolu_1.txt"), Ok("/session/toolu_1.txt".into()));
         assert_eq!((seen("/session"), seen("a.txt")), (Ok("/session".into()), Ok("/workspace/a.txt".into())));

@@ -97,7 +97,7 @@ impl Workspace {
     /// The same for one who only looks, and may look at kept results of the session too.
     pub fn seen(&self, given: &str) -> Result<Place, Error> {
         match kept(given, &self.real) {
-            Some(name) if name.is_empty() => Ok(Place { guest: SESSION.into(), shown: SESSION.into() }),
+            Some("") => Ok(Place { guest: SESSION.into(), shown: SESSION.into() }),
             Some(name) => {
                 let shown = format!("{SESSION}/{name}");
                 Ok(Place { guest: PathBuf::from(&shown), shown })

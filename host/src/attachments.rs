@@ -91,7 +91,7 @@ mod tests {
         let path = place.path().join("paper.pdf");
         fs::write(&path, "%PDF-1.7").unwrap();
         assert!(named(std::slice::from_ref(&path)).unwrap_err().contains("is a PDF"));
-        assert!(named(&[place.path().join("none")]).unwrap_err().contains("no such file"));
+        assert!(named(&[place.path().join("none")]).unwrap_err().contains("does not exist"));
         assert!(named(&[place.path().to_owned()]).unwrap_err().contains("no regular file"));
         assert!(named(&vec![path; FILES + 1]).unwrap_err().contains("a question takes"));
     }

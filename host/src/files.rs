@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
     /// There is none.
-    #[error("there is no such file")]
+    #[error("does not exist")]
     Missing,
     /// The system says no.
     #[error("cannot be read: {0}")]
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(said("latin", 9), "is not UTF-8 text");
         assert_eq!(said("fifo", 9), "is no regular file");
         assert_eq!(said("", 9), "is no regular file");
-        assert_eq!(said("none", 9), "there is no such file");
+        assert_eq!(said("none", 9), "does not exist");
     }
 }

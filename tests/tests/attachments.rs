@@ -57,7 +57,7 @@ fn what_cannot_be_attached_is_said_before_anything_is_asked() {
     let place = Place::new();
     place.file("paper.pdf", "%PDF-1.7");
     let model = place.script("name: a\nsteps:\n- say: hello\n");
-    for (file, word) in [("paper.pdf", "is a PDF"), ("none.txt", "no such file"), (".", "no regular file")] {
+    for (file, word) in [("paper.pdf", "is a PDF"), ("none.txt", "does not exist"), (".", "no regular file")] {
         let path = place.workspace().join(file);
         let ran = place.run(&["run", "look", "--attach", path.to_str().unwrap(), "--model", &model]);
         assert_eq!(ran.status, 2, "{ran:?}");

@@ -109,7 +109,7 @@ fn a_broken_file_is_named_and_hides_no_other() {
         "folder.md: is no regular file",
         "large.md: is larger than 65536 bytes",
         "latin.md: byte 23 is no UTF-8",
-        "link.md: cannot be read",
+        "link.md: does not exist",
         "open.md: line 1: the head that begins with --- has no closing ---",
     ];
     assert_eq!(said.len(), expected.len(), "{said:?}");

@@ -202,10 +202,7 @@ fn errors_name_file_line_and_cure() {
         the script demo.yaml, line 1, column 1: missing field `steps`
     "#]].assert_eq(&lines.concat());
     let error = Scripted::from_file(Path::new("/nowhere/demo.yaml")).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "cannot read the script /nowhere/demo.yaml: No such file or directory (os error 2); check its path"
-    );
+    assert_eq!(error, "cannot read the script /nowhere/demo.yaml: it does not exist; check its path");
 }
 
 #[tokio::test]

@@ -64,7 +64,8 @@ fn what_ships_can_be_taken_back_and_narrowed() {
     ok(&place.run(&["plugin", "revoke", "files", "fs:workspace:rw"]));
     let status = place.run(&["plugin", "show", "files", "--json"]).json();
     assert_eq!(status["state"], "waiting");
-    assert_eq!(status["granted"], json!({ "fs": [{ "path": "workspace", "mode": "ro" }] }));
+    let folders = ["workspace", "session", "skills"].map(|path| json!({ "path": path, "mode": "ro" }));
+    assert_eq!(status["granted"], json!({ "fs": folders }));
     ok(&place.run(&["plugin", "grant", "files"]));
     assert_eq!(state(&place, "files"), "live");
 }

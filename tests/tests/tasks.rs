@@ -55,9 +55,10 @@ fn an_unfinished_plan_is_recalled_in_a_second_process_and_a_finished_one_never()
     run(&place, &["run", "go on", "--continue", "--model", &model]);
     let block = "<system-reminder>\n[当前任务状态]\n以下任务计划尚未完成，请从当前状态继续：\n\n✅ [a] do a\n🔄 [b] do b (依赖: a) (指派: lead)\n\
                  ⏳ [c] do c (依赖: a, b)\n\n进度有变化时用 todo_write 更新。\n</system-reminder>";
-    assert_eq!(host_texts(&place, &session), [block]);
+    let word = "<system-reminder>\n上次运行结束时仍在进行的任务：b。它们可能只完成了一半，继续之前请先确认实际状态。\n</system-reminder>";
+    assert_eq!(host_texts(&place, &session), [word, block], "what the plugin task-recovery says, and the block");
     run(&place, &["run", "and now?", "--continue", "--model", &model]);
-    assert_eq!(host_texts(&place, &session), [block], "a finished list is not recalled");
+    assert_eq!(host_texts(&place, &session), [word, block], "a finished list is not recalled");
 }
 
 #[test]

@@ -22,6 +22,8 @@ impl Default for Config {
             "**/.git/**",
             ".astrarium/**",
             "**/.astrarium/**",
+            ".claude/**",
+            "**/.claude/**",
             ".ssh/**",
             "**/.ssh/**",
             ".env",
@@ -204,6 +206,7 @@ mod tests {
         check(&rules, "keys/a.PEM", Some("\"**/*.pem\""));
         check(&rules, "b.pem", Some("\"**/*.pem\""));
         check(&rules, ".astrarium", Some("\".astrarium/**\""));
+        check(&rules, "a/.Claude/skills/x/SKILL.md", Some("\"**/.claude/**\""));
     }
 
     #[test]

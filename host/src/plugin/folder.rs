@@ -1,9 +1,9 @@
 //! A plugin's folder, captured once: every later step works on these bytes, whatever happens to the files meanwhile.
 
 use crate::digest::sha256;
+use crate::files::{self, Unread};
 use crate::manifest::{self, Manifest};
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What was read.
@@ -157,15 +157,8 @@ fn read_manifest(folder: &Path) -> Result<String, String> {
 
 /// Bytes of a file, up to a limit that a component has.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    // A FIFO in a plugin folder would block the open.
-    if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(format!("{} is not a regular file", path.display()));
-    }
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > limit {
-        return Err(format!("{} is larger than {limit} bytes (limits: component_bytes)", path.display()));
-    }
-    Ok(bytes)
+    files::read(path, limit).map(|(bytes, _)| bytes).map_err(|error| match error {
+        Unread::TooLarge(_) => format!("{} {error} (limits: component_bytes)", path.display()),
+        _ => format!("{} {error}", path.display()),
+    })
 }

@@ -1,9 +1,9 @@
 //! Finding and reading `SKILL.md` files, within bounds.
 
+use crate::files::{self, Unread};
 use crate::skill::{self, Skill};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders inside folders below a root.
@@ -58,21 +58,11 @@ pub fn read(path: &Path) -> Result<Skill, String> {
 
 /// The bytes of a skill file.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    // A FIFO would block the open.
-    if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(format!("{} is not a regular file; put the skill's text there", path.display()));
-    }
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(skill::LIMIT + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > skill::LIMIT {
-        return Err(format!(
-            "{} is larger than {} bytes; move parts of it into files beside it",
-            path.display(),
-            skill::LIMIT
-        ));
-    }
-    Ok(bytes)
+    files::read(path, skill::LIMIT).map(|(bytes, _)| bytes).map_err(|error| match error {
+        Unread::TooLarge(_) => format!("{} {error}; move parts of it into files beside it", path.display()),
+        Unread::NotRegular => format!("{} {error}; put the skill's text there", path.display()),
+        _ => format!("{} {error}", path.display()),
+    })
 }
 
 /// Name of the folder that a skill file lies in.

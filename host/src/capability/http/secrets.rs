@@ -1,6 +1,7 @@
 //! Values of secrets, read where the operator's config says they are, at the moment they are needed.
 
 use super::Failure;
+use crate::files;
 use crate::grant::SecretSource;
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -54,14 +55,7 @@ impl Told {
 }
 
 fn from_file(path: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    // A pipe would block.
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(format!("{} is no regular file", path.display()));
-    }
-    let mut text = String::new();
-    std::fs::File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text)).map_err(failed)?;
-    Ok(text)
+    files::text(path, MOST).map_err(|error| format!("{} {error}", path.display()))
 }
 
 /// What a program of the operator's prints. It is killed when it takes too long.

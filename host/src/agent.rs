@@ -62,7 +62,9 @@ pub fn read(bytes: &[u8], stem: &str) -> Result<Definition, String> {
         let mut pairs = skill.frontmatter.iter();
         pairs.find(|(key, _)| spellings.contains(&key.to_lowercase().as_str())).map(|(_, value)| value)
     };
-    let tools = value("tools").map(words).filter(|tools| !tools.is_empty() && !tools.iter().any(|tool| tool == "*"));
+    // An empty list allows none; a key without a value is as good as none.
+    let tools = value("tools").filter(|value| !value.is_null()).map(words);
+    let tools = tools.filter(|tools| !tools.iter().any(|tool| tool == "*"));
     let max_steps = match value("max_steps") {
         None | Some(Value::Null) => None,
         Some(value) => {
@@ -179,6 +181,19 @@ pub fn tools(named: &[String], there: impl Fn(&str) -> bool) -> (BTreeSet<String
 /// Definitions that a list names; more are counted.
 const LINES: usize = 30;
 
+/// Whether a file of the workspace may choose the model `full` for one who works with `own`: what a cloned repository brings
+/// instructs a model, and does not choose who gets to read the conversation, nor plays a script through real tools.
+pub fn may_choose(full: &str, own: &str) -> Result<(), String> {
+    let wire = |name: &str| name.split_once(':').map(|(wire, _)| wire.to_owned());
+    match wire(full) {
+        Some(chosen) if Some(&chosen) == wire(own).as_ref() && chosen != "scripted" => Ok(()),
+        _ => Err(format!(
+            "{full} is chosen by a file of the workspace, which may name models of the same provider only; name it under \
+             agents: models: in the config, or keep the file in the home folder"
+        )),
+    }
+}
+
 /// The list that a model reads, a line each; empty where there is none.
 pub fn list<'a>(definitions: impl Iterator<Item = &'a Definition>) -> String {
     let mut lines: Vec<String> = definitions.map(line).collect();
@@ -213,6 +228,21 @@ mod tests {
 
     fn texts(definition: &Definition) -> Vec<&str> {
         definition.findings.iter().map(|finding| finding.text.as_str()).collect()
+    }
+
+    #[test]
+    fn an_empty_list_of_tools_allows_none_and_no_list_all() {
+        let tools = |line: &str| read(&format!("---\nname: a\ndescription: b\n{line}\n---\nYou are.\n")).tools;
+        assert_eq!((tools("tools: []"), tools("tools: ''")), (Some(vec![]), Some(vec![])));
+        assert_eq!((tools("tools:"), tools("model: x"), tools("tools: '*'")), (None, None, None));
+    }
+
+    #[test]
+    fn a_file_of_the_workspace_chooses_within_the_provider_only() {
+        assert!(may_choose("anthropic:claude-haiku-4-5", "anthropic:claude-opus-4-5").is_ok());
+        for (full, own) in [("openai:x", "anthropic:y"), ("scripted:evil.yaml", "scripted:a.yaml"), ("x", "openai:y")] {
+            assert!(may_choose(full, own).is_err(), "{full} {own}");
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Assignment {
     pub agent: Option<String>,
     /// Model that is wished for over the definition's, in the words of one.
     pub model: Option<String>,
+    /// Whether that wish is of a file of the workspace, which may be a stranger's.
+    pub stranger: bool,
     /// Steps it may take.
     pub max_steps: Option<u32>,
     /// The only tools that it may use; none means those of the caller.
@@ -159,6 +161,7 @@ mod tests {
                 title: None,
                 agent: None,
                 model: None,
+                stranger: false,
                 max_steps: None,
                 tools: None,
             },

@@ -27,6 +27,7 @@ use crate::capability::http::Names;
 use crate::host::{Host, Options, make_home};
 use crate::model::ModelError;
 use crate::permission::Mode;
+use crate::persona::PersonaError;
 use crate::store::StoreError;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
@@ -211,6 +212,7 @@ fn ended(done: Result<Exit>) -> Exit {
         let usage = error.chain().any(|cause| {
             cause.is::<Usage>()
                 || matches!(cause.downcast_ref(), Some(ModelError::Config(_)))
+                || cause.is::<PersonaError>()
                 || matches!(cause.downcast_ref(), Some(StoreError::NoSession(_) | StoreError::Invalid(_)))
         });
         fail(&error, if usage { Exit::Usage } else { Exit::Failed })

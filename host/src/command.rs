@@ -19,8 +19,10 @@ pub struct Command {
     pub description: String,
     /// What its arguments are, for people.
     pub argument_hint: Option<String>,
-    /// Tools that may be called while it is answered; none means all.
+    /// Tools that may be called while it is answered, where `limits_tools` is set.
     pub allowed_tools: Vec<String>,
+    /// Whether it names tools at all: an empty list allows none.
+    pub limits_tools: bool,
     /// Model that answers it, in the author's word; none means the session's.
     pub model: Option<String>,
     /// The prompt, with places for its arguments.
@@ -52,6 +54,7 @@ pub fn read(bytes: &[u8], name: &str) -> Result<Command, String> {
         description: crate::plain::one_line(&description, DESCRIPTION),
         argument_hint: skill.argument_hint,
         allowed_tools: skill.allowed_tools,
+        limits_tools: skill.limits_tools,
         model: skill.model.filter(|model| model != "inherit"),
         findings: skill.findings.into_iter().filter(|finding| !only_for_skills(finding)).collect(),
         body: skill.body,

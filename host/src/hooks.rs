@@ -209,6 +209,16 @@ impl Hooks {
                     entries.extend(witness.tells("mutate", ""));
                     result = other;
                 }
+                // Nobody's fault, so nothing is to be mended; the result stays unseen all the same.
+                Err(CallError::Cancelled) => {
+                    entries.extend(witness.tells("cancelled", ""));
+                    let text = format!(
+                        "the user cancelled while the call ran, and what it answered is withheld, since {} had not looked at it \
+                         yet; it may have taken effect",
+                        plugin.name
+                    );
+                    return (ToolAnswer { parts: vec![Part::Text { text }], is_error: true }, entries);
+                }
                 failed => {
                     let told = plainly(&failed);
                     let reason = failure(failed);

@@ -96,7 +96,9 @@ pub fn assemble(segments: Vec<Segment>, budget: u64, tokens: impl Fn(&str) -> u6
             break;
         };
         let (segment, size) = (kept.remove(last), sizes.remove(last));
-        let reason = format!("dropped: the prompt is over its budget of {budget} tokens (prompt_tokens in the config)");
+        let reason = format!(
+            "dropped: the prompt is over its budget of {budget} tokens (prompt: {{ tokens: N }} in the config)"
+        );
         assembly.dropped.push(Dropped { name: segment.name, tokens: size, reason });
     }
     assembly.segments = kept;

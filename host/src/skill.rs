@@ -32,6 +32,8 @@ pub struct Skill {
     pub context: Mode,
     /// Tools it is meant to work with; none means any.
     pub allowed_tools: Vec<String>,
+    /// Whether the author names tools at all: an empty list allows none.
+    pub limits_tools: bool,
     /// Model it would like: `haiku`, `sonnet`, `opus`, `inherit`, or a full name.
     pub model: Option<String>,
     /// What its arguments are, for people: `<research question>`.

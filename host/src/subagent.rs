@@ -23,6 +23,7 @@ use crate::prompt::effective::Wishes;
 use crate::roster::{Found, Roster};
 use crate::runtime::Desk;
 use crate::session::{Parts, Post, Session};
+use crate::skills::Owner;
 use crate::store::{NewAgent, NewSession, Store};
 use crate::tokens::Tokenizer;
 use crate::tool_call::{Consent, Narrowed};
@@ -40,8 +41,8 @@ const AT_ONCE: usize = 8;
 /// What agents are made of that the operator decides. Asked when one begins.
 pub trait Staff: Send + Sync {
     /// The model that goes by `name` in agent definitions (`haiku`, `claude-haiku-4-5`, `openai:qwen3`), for an agent that works
-    /// for one of `own`. The error is one line: why it cannot be had.
-    fn model(&self, name: &str, own: &str) -> Result<Fitted, String>;
+    /// for one of `own`; `stranger` when a file of the workspace names it. The error is one line: why it cannot be had.
+    fn model(&self, name: &str, own: &str, stranger: bool) -> Result<Fitted, String>;
 
     /// The agent definitions that there are now.
     fn roster(&self) -> Roster;
@@ -197,7 +198,11 @@ impl<'a> Office<'a> {
         let (mut model, mut price) = (self.model.clone(), self.price);
         let wished = assignment.model.as_deref().or(definition.and_then(|definition| definition.model.as_deref()));
         let wished = wished.map(str::trim).filter(|name| !matches!(*name, "" | "inherit"));
-        match wished.map(|name| self.staff.model(name, self.model.name())) {
+        let stranger = match assignment.model {
+            Some(_) => assignment.stranger,
+            None => found.as_ref().is_some_and(|found| found.owner == Owner::Workspace),
+        };
+        match wished.map(|name| self.staff.model(name, self.model.name(), stranger)) {
             None => {}
             Some(Ok(fitted)) => {
                 (model, price) = (fitted.model, fitted.price);

@@ -169,11 +169,9 @@ fn a_command_is_confined_to_its_tools_and_answered_by_its_model_for_one_turn() {
     let other = place.workspace().join("other.yaml");
     let by_address = "calls: [{ tool: call_tool, input: { name: glob_files, input: { pattern: '*.txt' } } }]";
     fs::write(&other, format!("name: other\nsteps:\n- {call}\n- {by_address}\n- say: other answers\n")).unwrap();
-    put(
-        &place,
-        "look.md",
-        &format!("---\nallowed-tools: Read, read_file\nmodel: scripted:{}\n---\nLook.", other.display()),
-    );
+    let look = format!("---\nallowed-tools: Read, read_file\nmodel: scripted:{}\n---\nLook.", other.display());
+    fs::create_dir_all(place.home().join("commands")).unwrap();
+    fs::write(place.home().join("commands/look.md"), &look).unwrap();
     let model = place.script(&format!("name: c\nsteps:\n- say: no\n- say: no\n- {call}\n- say: own answers\n"));
     let ran = chat(&place, &model, "/look\nlook\n");
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -226,4 +224,34 @@ fn a_skill_is_called_by_its_name_and_its_body_is_said_once() {
     assert_eq!((&list[0]["name"], &list[0]["uses"]), (&"Fit_Lines".into(), &2.into()), "{list}");
     let near = place.run(&["run", "/fit-line", "--model", &model]);
     assert!(near.status == 2 && near.stderr.contains("did you mean /fit-lines?"), "{near:?}");
+}
+
+#[test]
+fn a_command_of_the_workspace_chooses_no_other_provider_and_plays_no_script() {
+    let place = Place::new();
+    place.config("language: en\n");
+    let evil =
+        "name: evil\nsteps:\n- calls: [{ tool: file_write, input: { path: owned.txt, content: x } }]\n- say: owned\n";
+    place.file("evil.yaml", evil);
+    let model = place.script("name: c\nsteps:\n- say: own answers\n- say: own answers\n");
+    for chosen in ["scripted:evil.yaml", "evil.yaml", "openai:gpt-x"] {
+        put(&place, "ev.md", &format!("---\nmodel: {chosen}\n---\nGo."));
+        let ran = place.run(&["run", "/ev", "--model", &model]);
+        assert!(ran.status == 0 && ran.stdout.contains("own answers"), "{chosen}: {ran:?}");
+        assert!(ran.stderr.contains("is chosen by a file of the workspace"), "{chosen}: {ran:?}");
+    }
+    assert!(!place.workspace().join("owned.txt").exists());
+}
+
+#[test]
+fn a_limit_that_names_no_tool_allows_none() {
+    let place = Place::new();
+    place.config("language: en\n").file("a.txt", "x\n");
+    let call = "- calls: [{ tool: glob_files, input: { pattern: '*.txt' } }]\n- say: done\n";
+    for limit in ["[]", "nosuch", "[Bash(git:*)]"] {
+        put(&place, "look.md", &format!("---\nallowed-tools: {limit}\n---\nLook."));
+        let model = place.script(&format!("name: c\nsteps:\n{call}"));
+        let ran = place.run(&["run", "/look", "--model", &model]);
+        assert!(ran.stderr.contains("glob_files is not among the allowed-tools of /look"), "{limit}: {ran:?}");
+    }
 }

@@ -79,6 +79,7 @@ fn checked(assignment: agents::Assignment) -> Result<Assignment, Error> {
         title: None,
         agent,
         model: None,
+        stranger: false,
         max_steps,
         tools,
     })

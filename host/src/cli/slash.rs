@@ -4,6 +4,7 @@
 
 use super::builtins::{self, BuiltIn};
 use super::show::{note_line, notice};
+use crate::agent;
 use crate::attach::{self, Attachment, Room};
 use crate::attachments;
 use crate::command::{self, Command, fill, nearest, slash};
@@ -13,7 +14,7 @@ use crate::host::Host;
 use crate::model::Model;
 use crate::plain::one_line;
 use crate::session::Session;
-use crate::skills::Live;
+use crate::skills::{Live, Owner};
 use crate::tool_call::Narrowed;
 use crate::turn::{self, Run};
 use std::sync::Arc;
@@ -145,13 +146,14 @@ fn expand(host: &Host, session: &Session, found: &Found, arguments: &str) -> Ask
     }
     Asked {
         question: command::message(name, arguments, &fill(body, arguments)).into(),
-        model: model(host, session, &found.command),
+        model: model(host, session, found),
         only: only(host, &found.command),
     }
 }
 
 /// The model that a command asks for. One that does not open is said, and the session's answers.
-fn model(host: &Host, session: &Session, command: &Command) -> Option<Arc<dyn Model>> {
+fn model(host: &Host, session: &Session, found: &Found) -> Option<Arc<dyn Model>> {
+    let command = &found.command;
     let asked = command.model.as_deref()?;
     // A bare name is one of the wire that the session speaks.
     let wire = session.model.name().split_once(':').map_or("", |(wire, _)| wire);
@@ -159,7 +161,11 @@ fn model(host: &Host, session: &Session, command: &Command) -> Option<Arc<dyn Mo
     if name == session.model.name() {
         return None;
     }
-    match host.model_named(&name) {
+    let allowed = match found.owner {
+        Owner::Workspace => agent::may_choose(&name, session.model.name()).map_err(anyhow::Error::msg),
+        Owner::Shipped | Owner::User => Ok(()),
+    };
+    match allowed.and_then(|()| host.model_named(&name)) {
         Ok(model) => {
             note_line(&format!("{} answers /{}", model.name(), command.name));
             Some(model)
@@ -172,10 +178,10 @@ fn model(host: &Host, session: &Session, command: &Command) -> Option<Arc<dyn Mo
     }
 }
 
-/// The tools that a command is confined to. Names that no tool has are said; when none is left, the command is not confined:
-/// it was written for another host.
+/// The tools that a command is confined to. Names that no tool has are said; when none is left, none may be called: a limit
+/// that was written wrongly is still one.
 fn only(host: &Host, command: &Command) -> Option<Narrowed> {
-    if command.allowed_tools.is_empty() {
+    if !command.limits_tools {
         return None;
     }
     let snapshot = host.registry.snapshot();
@@ -183,9 +189,9 @@ fn only(host: &Host, command: &Command) -> Option<Narrowed> {
     let (tools, absent): (Vec<String>, Vec<String>) =
         command.allowed_tools.iter().map(bare).partition(|name| snapshot.tool(name).is_some());
     if !absent.is_empty() {
-        let rest = if tools.is_empty() { "; all tools may be called" } else { "" };
+        let rest = if tools.is_empty() { "; no tool may be called" } else { "" };
         let said = format!("allowed-tools of /{} names no tool of ours: {}{rest}", command.name, absent.join(", "));
         note_line(&notice(&said));
     }
-    (!tools.is_empty()).then(|| Narrowed { by: format!("/{}", command.name), tools: tools.into_iter().collect() })
+    Some(Narrowed { by: format!("/{}", command.name), tools: tools.into_iter().collect() })
 }

@@ -1,5 +1,6 @@
 //! What other agents are made of, as the operator's config has it: the model that a name in an agent definition means.
 
+use crate::agent;
 use crate::config::Config;
 use crate::model::recover::Recovering;
 use crate::model::select::{self, Endpoints};
@@ -16,8 +17,12 @@ pub(super) struct Hired {
 }
 
 impl Staff for Hired {
-    fn model(&self, name: &str, own: &str) -> Result<Fitted, String> {
+    fn model(&self, name: &str, own: &str, stranger: bool) -> Result<Fitted, String> {
         let full = full_name(name, own, &self.config)?;
+        // What the operator's own config says a word means may be any provider's.
+        if stranger && !self.config.agents.models.contains_key(name) {
+            agent::may_choose(&full, own)?;
+        }
         let model = select::open(&full, &self.endpoints).map_err(|error| format!("{name}: {error}"))?;
         let (window, _) = super::window(&self.config, &full).map_err(|error| error.to_string())?;
         Ok(Fitted {

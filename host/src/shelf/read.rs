@@ -66,7 +66,13 @@ pub(super) fn entry(folder: &Path, file: &str) -> Result<Entry, String> {
     let Some((slug, version)) = placed(file) else {
         return Err("the name is none of a memory; rename it to words of a-z and 0-9 joined by -, and .md".into());
     };
-    let (bytes, modified) = bytes(&folder.join(file))?;
+    let path = folder.join(file);
+    // The folder may be a stranger's, and what is read here stands before a model.
+    let leads_out = |real: &Path| folder.canonicalize().is_ok_and(|folder| !real.starts_with(folder));
+    if path.canonicalize().is_ok_and(|real| leads_out(&real)) {
+        return Err("is a link that leads out of the folder of memories; copy the file there".into());
+    }
+    let (bytes, modified) = bytes(&path)?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|error| format!("byte {} is no UTF-8; save the file as UTF-8", error.valid_up_to() + 1))?;
     Ok(Entry {

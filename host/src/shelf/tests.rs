@@ -101,6 +101,7 @@ fn a_broken_file_is_named_and_hides_no_other() {
     desk.put("other.txt", "not ours");
     fs::create_dir(desk.shelf.folder().join("folder.md")).unwrap();
     std::os::unix::fs::symlink("nowhere", desk.shelf.folder().join("link.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", desk.shelf.folder().join("out.md")).unwrap();
     let listing = desk.shelf.list().unwrap();
     assert_eq!(listing.current.iter().map(|entry| entry.slug.as_str()).collect::<Vec<_>>(), ["good"]);
     let said: Vec<String> = listing.broken.iter().map(|broken| format!("{}: {}", broken.file, broken.reason)).collect();
@@ -111,6 +112,7 @@ fn a_broken_file_is_named_and_hides_no_other() {
         "latin.md: byte 23 is no UTF-8",
         "link.md: does not exist",
         "open.md: line 1: the head that begins with --- has no closing ---",
+        "out.md: is a link that leads out of the folder of memories",
     ];
     assert_eq!(said.len(), expected.len(), "{said:?}");
     for (said, expected) in said.iter().zip(expected) {
@@ -119,7 +121,7 @@ fn a_broken_file_is_named_and_hides_no_other() {
     // Writing over a broken one keeps its bytes.
     let written = desk.shelf.write(&draft("open", "mended")).unwrap();
     assert_eq!(desk.text(&written.archived.unwrap()), "---\ntype: user\nno end");
-    assert_eq!(desk.shelf.list().unwrap().broken.len(), 5);
+    assert_eq!(desk.shelf.list().unwrap().broken.len(), 6);
 }
 
 #[test]

@@ -100,6 +100,7 @@ pub fn explain(skill: &Skill) -> Vec<String> {
         (false, false) => "is loaded by the model only",
     };
     let tools = match skill.allowed_tools.as_slice() {
+        [] if skill.limits_tools => "no tool".to_owned(),
         [] => "any tool".to_owned(),
         tools => tools.join(", "),
     };

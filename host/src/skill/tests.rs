@@ -32,6 +32,13 @@ fn check(bytes: impl AsRef<[u8]>, expected: Expect) {
 }
 
 #[test]
+fn an_empty_list_of_tools_is_a_limit_and_no_list_is_none() {
+    let limits = |line: &str| read(format!("---\ndescription: d\n{line}\n---\nb").as_bytes(), "s").limits_tools;
+    assert!(limits("allowed-tools: []") && limits("allowed-tools: Read") && limits("allowed_tools: ''"));
+    assert!(!limits("allowed-tools:") && !limits("version: 1"));
+}
+
+#[test]
 fn the_example_of_the_source_document() {
     check(
         "---\nname: methodology\ndescription: 系统性文献综述方法论——如何高效地完成学术文献调研\ncontext: inline\nallowed-tools:\n  - read_file\n  - search_papers\nmodel: sonnet\nargument-hint: \"<research question>\"\nwhen_to_use: 当用户请求文献综述或调研时\ndisable-model-invocation: false\nuser-invocable: true\nversion: \"1.0\"\npaths:\n  - \"*.rs\"\n  - \"*.toml\"\nagent: code-reviewer\neffort: high\n---\n\n# Skill 正文 (Markdown)\n详细指引...\n",

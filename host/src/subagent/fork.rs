@@ -2,7 +2,7 @@
 
 use crate::assignment::{Assignment, Way};
 use crate::context::{AgentKind, CallContext};
-use crate::skills::{Fork, ForkReport, ForkRunner};
+use crate::skills::{Fork, ForkReport, ForkRunner, Owner};
 
 #[async_trait::async_trait]
 impl ForkRunner for Way {
@@ -13,8 +13,9 @@ impl ForkRunner for Way {
             title: Some(format!("{}: {}", skill.name, fork.task)),
             agent: skill.agent.clone(),
             model: skill.model.clone(),
+            stranger: fork.live.owner == Owner::Workspace,
             max_steps: Some(fork.max_steps),
-            tools: (!skill.allowed_tools.is_empty()).then(|| skill.allowed_tools.clone()),
+            tools: skill.limits_tools.then(|| skill.allowed_tools.clone()),
             task: fork.instructions,
         };
         let report = self.ask(assignment, context).await.map_err(|refusal| refusal.to_string())?;

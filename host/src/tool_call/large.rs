@@ -134,7 +134,7 @@ fn pointed(texts: &[Part], budget: usize, keep: &Keep<'_>) -> Result<(Vec<Part>,
     let (head, tail) = (&file[..head], &file[tail..]);
     let laid = if broken { ", laid out in shorter lines" } else { "" };
     let note = format!(
-        "the whole result{laid}: {} bytes in {lines} lines, of which the first {} and the last {} bytes stand here; open \
+        "all that the tool answered{laid}: {} bytes in {lines} lines, of which the first {} and the last {} bytes stand here; open \
          this path like any file, a part at a time by lines, or search it",
         kept.bytes,
         head.len(),

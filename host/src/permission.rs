@@ -87,6 +87,20 @@ pub enum Ruling {
     Deny(String),
 }
 
+/// Rules that hold for no tool there is, a line each: a name that is misspelt protects nothing.
+pub fn idle(rules: &Permissions, tools: &[&str]) -> Vec<String> {
+    let lists = [("deny", &rules.deny), ("ask", &rules.ask), ("allow", &rules.allow)];
+    let rules = lists.into_iter().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule)));
+    let idle = rules.filter(|(_, rule)| !rule.tool.contains(['*', '?']) && !tools.contains(&rule.tool.as_str()));
+    let line = |(list, rule): (&str, &Rule)| {
+        let likeness = |name: &&&str| (strsim::jaro_winkler(name, &rule.tool) * 1e6) as u64;
+        let nearest = tools.iter().max_by_key(likeness).map(|name| format!("; the nearest is {name}"));
+        let nearest = nearest.unwrap_or_default();
+        format!("permissions: {list}: no tool is named {}, so this rule holds for nothing{nearest}", rule.tool)
+    };
+    idle.map(line).collect()
+}
+
 /// Judges a call.
 pub fn judge(rules: &Rules, call: Call<'_>) -> Ruling {
     let layers = [&rules.own, &rules.shipped];

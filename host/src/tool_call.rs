@@ -272,6 +272,11 @@ fn usable(plugin: &Plugin) -> Result<(Arc<Loaded>, Arc<GuestEnv>), String> {
         (State::Disabled, _) => {
             Err(format!("the plugin {} is disabled by the operator; do not retry, use another tool", plugin.name))
         }
+        (State::Waiting, _) if !plugin.taken_back.is_empty() => Err(format!(
+            "an operator took back what the plugin {0} needs; do not retry; an operator grants it again with \
+             `astrarium plugin grant {0}`",
+            plugin.name
+        )),
         // What it asks for is its author's text, and may be long.
         (State::Waiting, _) => Err(crate::hooks::bounded(&format!(
             "the plugin {} waits for a grant; do not retry; an operator grants it under grants: in astrarium.yaml with `{}`",

@@ -66,6 +66,10 @@ fn what_ships_can_be_taken_back_and_narrowed() {
     assert_eq!(status["state"], "waiting");
     let folders = ["workspace", "session", "skills"].map(|path| json!({ "path": path, "mode": "ro" }));
     assert_eq!(status["granted"], json!({ "fs": folders }));
+    assert_eq!(status["grant_line"], Value::Null, "a line in astrarium.yaml would not undo it");
+    assert!(status["taken_back"][0].as_str().unwrap().contains("grants.yaml"), "{status}");
+    let call = place.run(&["tool", "call", "read_file", r#"{"path":"a.txt"}"#]);
+    refused(&call, 3, &["took back", "astrarium plugin grant files"]);
     ok(&place.run(&["plugin", "grant", "files"]));
     assert_eq!(state(&place, "files"), "live");
 }

@@ -203,9 +203,16 @@ fn show(status: &Status) {
         print(&format!("          by {source}"));
     }
     print(&format!("missing:  {}", shown(status.missing.to_string())));
-    if let Some(line) = &status.grant_line {
-        print(&format!("to grant: {line}"));
-        print(&format!("      or: {}", status.grant_command.as_deref().unwrap_or_default()));
+    for source in &status.taken_back {
+        print(&format!("          taken back by {source}, over any grant in astrarium.yaml"));
+    }
+    match (&status.grant_line, &status.grant_command) {
+        (Some(line), command) => {
+            print(&format!("to grant: {line}"));
+            print(&format!("      or: {}", command.as_deref().unwrap_or_default()));
+        }
+        (None, Some(command)) => print(&format!("to grant: {command}")),
+        (None, None) => {}
     }
     if let Some(error) = &status.error {
         print(&format!("error:    {error}"));

@@ -195,3 +195,13 @@ proptest! {
         prop_assert!(!rule.matches(call, Reading::Narrow) || rule.matches(call, Reading::Wide));
     }
 }
+
+#[test]
+fn a_rule_for_a_tool_that_there_is_not_is_said_with_the_nearest() {
+    let rules: Permissions = crate::yaml::from_str("{ deny: [file_wrte, 'file_*'], ask: [run_bash] }").unwrap();
+    let said = idle(&rules, &["read_file", "file_write", "run_bash"]);
+    assert_eq!(
+        said,
+        ["permissions: deny: no tool is named file_wrte, so this rule holds for nothing; the nearest is file_write"]
+    );
+}

@@ -8,7 +8,7 @@ use super::{gates, life, told};
 use crate::audit::{Entry, Kind};
 use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
-use crate::permission::Rules;
+use crate::permission::{self, Rules};
 use crate::runtime::{Loaded, Runtime, Services};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,6 +174,11 @@ impl Registry {
         self.remember_gates(&new, &known_gates);
         problems.extend(told::changes(&old, &new));
         new.notes = odd_grants(&settings, &new);
+        // While a plugin is not loaded, nobody knows its tools.
+        if new.plugins.iter().all(|plugin| plugin.code.is_some()) {
+            let tools: Vec<&str> = new.tools().map(|(_, tool)| tool.name.as_str()).collect();
+            new.notes.extend(permission::idle(&new.permissions.own, &tools));
+        }
         problems.extend(new.notes.iter().filter(|note| !old.notes.contains(note)).cloned());
         if old.permissions != new.permissions && old.looked {
             problems.push("the permission rules are others now".into());
@@ -262,6 +267,8 @@ fn published(settings: &Settings, version: Version, error: Option<String>) -> Pl
     let (env, missing) = environment(settings, &manifest, &digest);
     let grants = settings.grants.iter().filter(|rule| rule.is_for(&manifest, &digest));
     let granted_by = grants.filter(|rule| !rule.capabilities.is_empty()).map(|rule| rule.source.clone()).collect();
+    let taken_back = settings.revoked.iter().filter(|rule| rule.plugin == manifest.name && !missing.is_empty());
+    let taken_back = taken_back.map(|rule| rule.source.clone()).collect();
     let state = match (settings.disabled.contains(&manifest.name), missing.is_empty()) {
         (true, _) => State::Disabled,
         (false, false) => State::Waiting,
@@ -280,6 +287,7 @@ fn published(settings: &Settings, version: Version, error: Option<String>) -> Pl
         tools,
         missing,
         granted_by,
+        taken_back,
         error,
         held: None,
     }
@@ -324,6 +332,7 @@ pub(super) fn without_code(name: String, folder: PathBuf, root: usize, state: St
         granted: Capabilities::default(),
         missing: Capabilities::default(),
         granted_by: Vec::new(),
+        taken_back: Vec::new(),
         error: Some(error),
         held: None,
     }

@@ -70,6 +70,8 @@ pub struct Plugin {
     pub missing: Capabilities,
     /// Where its grants are written.
     pub granted_by: Vec<String>,
+    /// Lines that took back what is missing: they win over every grant in astrarium.yaml.
+    pub taken_back: Vec<String>,
     /// Why it could not be loaded, or why a newer version of it is held back.
     pub error: Option<String>,
     /// The newer version that is held back, loaded.
@@ -119,6 +121,8 @@ pub struct Status {
     pub granted: Capabilities,
     /// Where that is written.
     pub granted_by: Vec<String>,
+    /// Lines that took back what is missing: they win over every grant in astrarium.yaml.
+    pub taken_back: Vec<String>,
     /// What it asked for and may not do.
     pub missing: Capabilities,
     /// Why it could not be loaded, or why a newer version is held back.
@@ -184,11 +188,13 @@ impl Plugin {
             requested: self.manifest.as_ref().map(|manifest| manifest.requests.clone()).unwrap_or_default(),
             granted: self.granted.clone(),
             granted_by: self.granted_by.clone(),
+            taken_back: self.taken_back.clone(),
             missing: self.missing.clone(),
             error: self.error.clone(),
             description: self.manifest.as_ref().map(|manifest| manifest.description.clone()).unwrap_or_default(),
             folder: self.folder.clone(),
-            grant_line: (!self.missing.is_empty()).then(|| self.missing.grant_lines(&self.name)),
+            grant_line: (!self.missing.is_empty() && self.taken_back.is_empty())
+                .then(|| self.missing.grant_lines(&self.name)),
             grant_command: (!self.missing.is_empty()).then(|| format!("astrarium plugin grant {}", self.name)),
         }
     }

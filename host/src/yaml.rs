@@ -98,6 +98,10 @@ fn plain(line: &str) -> String {
         .replace("invalid u32", "this must be a whole number from 0 up")
         .replace("invalid i32", "this must be a whole number")
         .replace("invalid bool", "this must be true or false")
+        .replace("invalid floating point", "this must be a number")
+        .replace("use from_str_multiple or from_str_multiple_with_options", "keep the first and take out the rest")
+        .replace("expected mapping start", "a table is expected here; write KEY: VALUE lines, or { KEY: VALUE }")
+        .replace("tabs disallowed within this context", "a tab stands here; indent with spaces")
 }
 
 #[cfg(test)]
@@ -108,6 +112,18 @@ mod tests {
     fn y_and_no_are_words_and_true_is_not() {
         let value: Value = super::from_str("{ a: y, b: no, c: on, d: true }").unwrap();
         assert_eq!(value, json!({ "a": "y", "b": "no", "c": "on", "d": true }));
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        let said = |text: &str| super::from_str::<std::collections::BTreeMap<String, f64>>(text).unwrap_err();
+        for (text, words) in [
+            ("[]", "a table is expected here"),
+            ("a: b", "this must be a number"),
+            ("a: 1\n---\nb: 2\n", "keep the first and take out the rest"),
+        ] {
+            assert!(said(text).contains(words) && said(text).starts_with("line "), "{}", said(text));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use astrarium_tests::place::{Place, Ran, guests, program};
 use astrarium_tests::strict::{Form, KEY, Piece, Plan, Said, Strict, Wire};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -436,4 +437,37 @@ fn a_wait_before_the_question_is_asked_again_is_counted_down() {
     assert_eq!(ran.stdout, "here it is\n", "{ran:?}");
     assert_eq!(ran.stderr.matches("slow down").count(), 1, "the reason is said once: {ran:?}");
     assert!(ran.stderr.contains("; asked again in "), "{ran:?}");
+}
+
+#[test]
+fn an_answer_has_its_price_where_the_table_knows_the_model_and_none_where_it_does_not() {
+    let place = Place::new();
+    let model = place.script("name: p\nsteps:\n- say: hi\n  usage: { input: 10, output: 5, cache_read: 100 }\n");
+    let priced = |name: &str| {
+        place.config(&format!(
+            "language: en\nprices: {{ '{name}': {{ input: 1000, output: 2000, cache_read: 100 }} }}\n"
+        ));
+        let ran = place.run(&["run", "hi", "--model", &model, "--output", "json"]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        ran.json()
+    };
+    let known = priced(&model);
+    assert_eq!((&known["usage"]["input"], &known["usage"]["cache_read"]), (&json!(10), &json!(100)), "{known}");
+    assert!((known["cost"].as_f64().unwrap() - 0.03).abs() < 1e-9, "{known}");
+    assert_eq!(priced("anthropic:another")["cost"], Value::Null);
+    let shown = place.run(&["prompt", "show", "--session", known["session"].as_str().unwrap()]);
+    assert!(shown.stdout.contains("prices"), "the cure is named: {shown:?}");
+}
+
+#[test]
+fn an_instruction_file_that_is_cut_or_left_out_is_told_and_a_missing_persona_is_a_mistake_of_the_config() {
+    let place = Place::new();
+    let model = place.script("name: p\nsteps:\n- say: hi\n");
+    place.config("language: en\n").file("AGENTS.md", &"word ".repeat(200_000));
+    std::os::unix::fs::symlink("/etc/hostname", place.workspace().join("CLAUDE.md")).unwrap();
+    let ran = place.run(&["run", "hi", "--model", &model]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains("AGENTS.md is cut") && ran.stderr.contains("CLAUDE.md is left out"), "{ran:?}");
+    place.config("language: en\npersona: nosuch\n");
+    refused(&place.run(&["run", "hi", "--model", &model]), 2, &["nosuch", "astro, general"]);
 }

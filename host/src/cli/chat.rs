@@ -73,6 +73,7 @@ impl Talk<'_> {
 pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     super::plugin::warn(host);
     super::memory::warn(host);
+    super::prompt::warn(host);
     slash::commands(host);
     let model = host.model()?;
     note_script(model.as_ref());

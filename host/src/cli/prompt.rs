@@ -1,6 +1,6 @@
 //! `prompt`: what stands in front of the requests, what each request shared with the one before, and where two part.
 
-use super::show::{note_line, print_line};
+use super::show::{note_line, notice, print_line};
 use super::wishes::PromptArgs;
 use super::{Exit, usage};
 use crate::context::{AgentKind, CallContext};
@@ -12,6 +12,7 @@ use crate::prompt::marks::{self, marks};
 use crate::prompt::render::{self, Parting, Place};
 use crate::prompt::{Segment, Stability};
 use crate::store::RequestRecord;
+use crate::surroundings;
 use crate::tokens::{self, Tokenizer};
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
@@ -62,6 +63,13 @@ pub(super) async fn prompt(host: &Host, command: &PromptCommand) -> Result<Exit>
         }
     }
     Ok(Exit::Done)
+}
+
+/// Says which instruction files around the workspace are cut or left out, before work that counts on them.
+pub(super) fn warn(host: &Host) {
+    for line in surroundings::instructions(&host.options.workspace).left_out {
+        note_line(&notice(&line));
+    }
 }
 
 /// Shows a session's prompt, or what a new one would begin with.

@@ -92,6 +92,7 @@ pub(super) async fn run(host: &Host, args: &RunArgs) -> Result<Exit> {
     let files = args.session.attached()?;
     super::plugin::warn(host);
     super::memory::warn(host);
+    super::prompt::warn(host);
     let model = host.model()?;
     note_script(model.as_ref());
     let mut session = host.session_with(args.session.which(&prompt), model, args.session.prompt.wishes(true)?)?;

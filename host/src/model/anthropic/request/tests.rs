@@ -68,6 +68,17 @@ fn check_messages(messages: Vec<Said>, expected: Expect) {
 }
 
 #[test]
+fn marks_ask_for_an_hour_where_the_operator_does_and_for_the_vendors_own_time_else() {
+    let marked = |cache_life| {
+        let mut request = request(vec![Said::user("hi")]);
+        (request.breakpoints, request.cache_life) = (vec![Breakpoint::Message(0)], cache_life);
+        json_of(&request)["messages"][0]["content"][0]["cache_control"].clone()
+    };
+    assert_eq!(marked(CacheLife::Short), json!({ "type": "ephemeral" }));
+    assert_eq!(marked(CacheLife::Long), json!({ "type": "ephemeral", "ttl": "1h" }));
+}
+
+#[test]
 fn a_request_with_everything() {
     let mut request = request(vec![
         Said::user("read it"),

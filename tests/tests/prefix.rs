@@ -302,3 +302,60 @@ async fn the_flags_reach_the_wire() {
     let unknown = place.run(&["run", "hello"]);
     assert!(unknown.stderr.contains("there is no persona \"nobody\""), "{}", unknown.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_resumed_after_the_caches_life_begins_a_new_epoch_and_an_hours_life_keeps_it() {
+    for (life, epoch) in [("5m", 2), ("1h", 1)] {
+        let place = Place::new();
+        place.config(&format!("language: en\ncache_life: {life}\n"));
+        let server = Strict::start().await;
+        {
+            let host = place.host().await;
+            let mut session = session(&host, "anthropic:strict-1", &server);
+            server.plan(Said::new([Piece::Text("Nothing.")]));
+            ask(&mut session, "what is here?", 5, &CancellationToken::new(), |_| {}).await;
+        }
+        let database = rusqlite::Connection::open(place.home().join("astrarium.db")).unwrap();
+        let aged = "update requests set created = strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-20 minutes')";
+        assert_eq!(database.execute(aged, []).unwrap(), 1);
+        drop(database);
+        place.plugin("shout");
+        server.plan(Said::new([Piece::Text("Still nothing.")]));
+        let ran = go_on(&place, &server, "anthropic:strict-1", &[]).await;
+        assert_eq!(ran.status, 0, "{life}: {ran:?}");
+        let shown = place.run(&["prompt", "show", "--session", &latest(&place), "--json"]).json();
+        assert_eq!(shown["epoch"]["number"], epoch, "{life}: {shown}");
+        let last = server.requests().pop().unwrap();
+        let in_front = last["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "shout");
+        assert_eq!(in_front, epoch == 2, "{life}: a new epoch has new tools in front, an old one tells of them");
+        assert_eq!(last.to_string().contains("\"ttl\":\"1h\""), life == "1h");
+        assert_eq!(server.violations(), Vec::<String>::new());
+    }
+}
+
+/// A provider looks 20 blocks back from a mark, so a step of many calls must leave one where the request before ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_of_more_blocks_than_a_provider_looks_back_keeps_the_mark_of_the_request_before() {
+    let place = Place::new();
+    let host = place.host().await;
+    let server = Strict::start().await;
+    let mut session = session(&host, "anthropic:strict-1", &server);
+    let calls: Vec<Piece> = (0..25).map(|id| call(id, "glob_files", json!({ "pattern": format!("*{id}") }))).collect();
+    server.plan(Said::new(calls));
+    server.plan(Said::new([Piece::Text("Nothing there.")]));
+    ask(&mut session, "what is here?", 5, &CancellationToken::new(), |_| {}).await;
+    let requests = server.requests();
+    assert_each_begins_with_the_one_before(&requests);
+    // The last mark of the first request, as a place among all blocks, is marked in the second one too.
+    let marked = |body: &Value| -> Vec<usize> {
+        let blocks =
+            body["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());
+        let places = blocks.enumerate().filter(|(_, block)| block.get("cache_control").is_some());
+        places.map(|(at, _)| at).collect()
+    };
+    let (before, after) = (marked(&requests[0]), marked(&requests[1]));
+    assert!(after.contains(before.last().unwrap()), "{before:?} {after:?}");
+    assert!(after.last().unwrap() - before.last().unwrap() > 20, "{before:?} {after:?}");
+    assert!(marks(&requests[1]) <= 4);
+    assert_eq!(server.violations(), Vec::<String>::new());
+}

@@ -463,7 +463,7 @@ fn an_answer_has_its_price_where_the_table_knows_the_model_and_none_where_it_doe
 fn an_instruction_file_that_is_cut_or_left_out_is_told_and_a_missing_persona_is_a_mistake_of_the_config() {
     let place = Place::new();
     let model = place.script("name: p\nsteps:\n- say: hi\n");
-    place.config("language: en\n").file("AGENTS.md", &"word ".repeat(200_000));
+    place.config("language: en\n").file("AGENTS.md", "word ".repeat(200_000));
     std::os::unix::fs::symlink("/etc/hostname", place.workspace().join("CLAUDE.md")).unwrap();
     let ran = place.run(&["run", "hi", "--model", &model]);
     assert_eq!(ran.status, 0, "{ran:?}");

@@ -266,7 +266,10 @@ mod tests {
             expect![[r#"type: "opinion" is none of user, feedback, project, reference; write one of them"#]],
         );
         check("---\ntype: user\ndescription: [a\n---\nx\n", expect!["line 3, column 14: unclosed bracket '['"]);
-        check("---\n- a\n---\nx\n", expect!["line 2, column 1: expected mapping start"]);
+        check(
+            "---\n- a\n---\nx\n",
+            expect!["line 2, column 1: a table is expected here; write KEY: VALUE lines, or { KEY: VALUE }"],
+        );
     }
 
     fn word() -> impl Strategy<Value = String> {

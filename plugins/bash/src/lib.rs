@@ -102,11 +102,11 @@ mod tests {
 
     #[test]
     fn the_workspace_goes_by_its_own_name_too() {
-        let workspace = Some("/home/me/work/".to_owned());
+        let workspace = Some("/home/ada/sky/".to_owned());
         assert_eq!(inside("src", workspace.clone()), "src");
-        assert_eq!(inside("/home/me/work/src", workspace.clone()), "src");
-        assert_eq!(inside("/home/me/work", workspace.clone()), "");
-        assert_eq!(inside("/home/me/workshop", workspace), "/home/me/workshop");
+        assert_eq!(inside("/home/ada/sky/src", workspace.clone()), "src");
+        assert_eq!(inside("/home/ada/sky", workspace.clone()), "");
+        assert_eq!(inside("/home/ada/skyshop", workspace), "/home/ada/skyshop");
         assert_eq!(inside("/workspace/src", None), "/workspace/src");
     }
 }

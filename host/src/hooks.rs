@@ -1,22 +1,21 @@
 //! The pipeline of hooks: those of one event run one after another in their order, and their answers are folded.
 //!
-//! Gates and mutators fail closed: an error, a trap or a time-out refuses the call or withholds the result. Observers
-//! fail alone: their error is logged and the work goes on; three failures in a session retire one for that session.
+//! Gates and mutators, which stand here, fail closed: an error, a trap or a time-out refuses the call or withholds the result.
+//! Observers (`observers`) and segments fail alone.
 //! Each function is called exactly once for its event, by `turn` or `tool_call`, and from nowhere else. Every answer goes on
 //! the audit: those about a call with the call, by `tool_call`; those of observers here, when all of an event have answered.
 
+mod observers;
 mod probe;
 mod segments;
 mod witness;
 
 use crate::audit::{self, Entry, Kind, Trail};
 use crate::context::CallContext;
-use crate::event::EndReason;
 use crate::fold::{Judgement, Verdict};
 use crate::plain;
-use crate::plugin::{Plugin, Registry, Snapshot};
-use crate::runtime::{AgentBegins, AgentEnded, Answer, CallError, CompactFigures, Guest, GuestEnv, Loaded, Services};
-use crate::runtime::{StepFigures, ToolAnswer};
+use crate::plugin::{Registry, Snapshot};
+use crate::runtime::{Answer, CallError, Guest, GuestEnv, Loaded, Services, ToolAnswer};
 use crate::transcript::Part;
 pub use probe::Probed;
 pub use segments::Contributed;
@@ -93,31 +92,6 @@ impl Hooks {
     /// The same that count failures with those of `other`, whose agents they are for, and tell them by it.
     pub fn beside(self, other: &Hooks) -> Self {
         Self { failures: other.failures.clone(), news: other.news.clone(), ..self }
-    }
-
-    /// Texts for the model, in hook order, and whether unfinished tasks are to be recalled.
-    pub async fn session_start(
-        &self,
-        context: &CallContext,
-        cancel: &CancellationToken,
-        resumed: bool,
-        model: &str,
-        open_tasks: u32,
-    ) -> (Vec<String>, bool) {
-        let snapshot = self.registry.snapshot();
-        let (mut texts, mut recovery, mut entries) = (Vec::new(), true, Vec::new());
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.session_start.is_some()) {
-            let witness = Witness::new("session-start", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, cancel);
-            let answer = self.registry.runtime().session_start(guest, resumed, model, open_tasks);
-            if let Some(answer) = self.observe(witness, plugin, answer, &mut entries).await {
-                texts.extend(answer.context.filter(|text| !text.trim().is_empty()).map(|text| context_text(&text)));
-                recovery &= answer.task_recovery;
-            }
-        }
-        self.put(entries);
-        (texts, recovery)
     }
 
     /// The verdict of all gates on a call, and the entries of their answers. A gate that cannot judge refuses.
@@ -236,110 +210,6 @@ impl Hooks {
         (result, entries)
     }
 
-    /// Tells the observers of a step.
-    pub async fn step_complete(&self, context: &CallContext, cancel: &CancellationToken, figures: StepFigures) {
-        let snapshot = self.registry.snapshot();
-        let mut entries = Vec::new();
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.step_complete.is_some()) {
-            let witness = Witness::new("step-complete", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, cancel);
-            let answer = self.registry.runtime().step_complete(guest, figures);
-            self.observe(witness, plugin, answer, &mut entries).await;
-        }
-        self.put(entries);
-    }
-
-    /// What the hooks want a summary to mind, in hook order, before a compaction.
-    pub async fn pre_compact(
-        &self,
-        context: &CallContext,
-        cancel: &CancellationToken,
-        messages: u32,
-        tokens: u64,
-        trigger: &str,
-    ) -> Vec<String> {
-        let snapshot = self.registry.snapshot();
-        let (mut texts, mut entries) = (Vec::new(), Vec::new());
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.pre_compact.is_some()) {
-            let witness = Witness::new("pre-compact", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, cancel);
-            let answer = self.registry.runtime().pre_compact(guest, messages, tokens, trigger);
-            let text = self.observe(witness, plugin, answer, &mut entries).await.flatten();
-            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| context_text(&text)));
-        }
-        self.put(entries);
-        texts
-    }
-
-    /// Tells the observers of a compaction that has changed the conversation.
-    pub async fn post_compact(&self, context: &CallContext, cancel: &CancellationToken, figures: &CompactFigures) {
-        let snapshot = self.registry.snapshot();
-        let mut entries = Vec::new();
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.post_compact.is_some()) {
-            let witness = Witness::new("post-compact", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, cancel);
-            let answer = self.registry.runtime().post_compact(guest, figures);
-            self.observe(witness, plugin, answer, &mut entries).await;
-        }
-        self.put(entries);
-    }
-
-    /// What the hooks want said to another agent before its task, in hook order.
-    pub async fn subagent_start(
-        &self,
-        context: &CallContext,
-        cancel: &CancellationToken,
-        begins: &AgentBegins<'_>,
-    ) -> Vec<String> {
-        let snapshot = self.registry.snapshot();
-        let (mut texts, mut entries) = (Vec::new(), Vec::new());
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.subagent_start.is_some()) {
-            let witness = Witness::new("subagent-start", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, cancel);
-            let answer = self.registry.runtime().subagent_start(guest, begins);
-            let text = self.observe(witness, plugin, answer, &mut entries).await.flatten();
-            texts.extend(text.filter(|text| !text.trim().is_empty()).map(|text| context_text(&text)));
-        }
-        self.put(entries);
-        texts
-    }
-
-    /// Tells the observers that another agent has ended.
-    pub async fn subagent_stop(&self, context: &CallContext, ended: &AgentEnded<'_>) {
-        let snapshot = self.registry.snapshot();
-        // Of its own: a cancelled agent still stops in order.
-        let cancel = CancellationToken::new();
-        let mut entries = Vec::new();
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.subagent_stop.is_some()) {
-            let witness = Witness::new("subagent-stop", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, &cancel);
-            let answer = self.registry.runtime().subagent_stop(guest, ended);
-            self.observe(witness, plugin, answer, &mut entries).await;
-        }
-        self.put(entries);
-    }
-
-    /// Tells the observers that a run has ended.
-    pub async fn session_stop(&self, context: &CallContext, reason: EndReason, steps: u32, tool_calls: u32) {
-        let snapshot = self.registry.snapshot();
-        // Of its own: a cancelled run still stops in order.
-        let cancel = CancellationToken::new();
-        let mut entries = Vec::new();
-        for (plugin, loaded, env) in snapshot.hooks(|exports| exports.session_stop.is_some()) {
-            let witness = Witness::new("session-stop", plugin, context);
-            let trail = witness.trail.clone();
-            let guest = self.guest(loaded, env, context, &trail, &cancel);
-            let answer = self.registry.runtime().session_stop(guest, reason, steps, tool_calls);
-            self.observe(witness, plugin, answer, &mut entries).await;
-        }
-        self.put(entries);
-    }
-
     fn guest<'a>(
         &'a self,
         loaded: &'a Arc<Loaded>,
@@ -349,55 +219,6 @@ impl Hooks {
         cancel: &'a CancellationToken,
     ) -> Guest<'a> {
         Guest { loaded, env, context, services: &self.services, trail, read_only: false, cancel }
-    }
-
-    /// Puts the answers of an event's observers on record. They have run, so a failure is for the log.
-    fn put(&self, entries: Vec<Entry>) {
-        if let Err(error) = self.services.audit.put(entries) {
-            tracing::warn!("what the hooks answered is not on the audit: {error}");
-        }
-    }
-
-    /// Runs an observer unless it has retired; its failure is logged and counted.
-    async fn observe<T>(
-        &self,
-        witness: Witness<'_>,
-        plugin: &Plugin,
-        call: impl Future<Output = Answer<T>>,
-        entries: &mut Vec<Entry>,
-    ) -> Option<T> {
-        let hook = witness.hook;
-        let key = plugin.name.clone();
-        let so_far = self.failures().get(&key).copied().unwrap_or(0);
-        if so_far >= FAILURES {
-            return None;
-        }
-        match call.await {
-            Ok((Ok(value), _)) => {
-                entries.extend(witness.tells("ok", ""));
-                Some(value)
-            }
-            // The user cancelled; that is no fault of the hook.
-            Err(CallError::Cancelled) => {
-                entries.extend(witness.tells("cancelled", ""));
-                None
-            }
-            failed => {
-                let reason = failure(failed);
-                let outcome = if so_far + 1 == FAILURES { "retired" } else { "failed" };
-                entries.extend(witness.tells(outcome, &reason));
-                tracing::warn!(plugin = plugin.name, hook, "the hook failed: {reason}");
-                if so_far + 1 == FAILURES {
-                    self.news().push(format!(
-                        "the plugin {} has failed {FAILURES} times, the last time at {hook} ({reason}); it observes nothing more \
-                         in this session",
-                        plugin.name
-                    ));
-                }
-                self.failures().insert(key, so_far + 1);
-                None
-            }
-        }
     }
 
     /// What the user should know since this was asked last.

@@ -8,7 +8,7 @@ mod mentions;
 
 use crate::prompt::{Texts, contained};
 use crate::tokens::{self, Tokenizer};
-use crate::transcript::{Block, Message, Origin, Part, Role};
+use crate::transcript::{Block, Message, Origin, Part, Role, picture_type};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 pub use mentions::mentions;
@@ -53,7 +53,7 @@ pub enum What {
 
 /// What the bytes of a file are. The error says why they cannot be attached, and what to do.
 pub fn what(bytes: Vec<u8>) -> Result<What, String> {
-    let Some(media_type) = media_type(&bytes) else { return text(bytes) };
+    let Some(media_type) = picture_type(&bytes) else { return text(bytes) };
     if bytes.len() > PICTURE_BYTES {
         let size = bytes.len();
         return Err(format!("the picture has {size} bytes, and models take {PICTURE_BYTES}; make it smaller"));
@@ -64,16 +64,6 @@ pub fn what(bytes: Vec<u8>) -> Result<What, String> {
             Err(format!("the picture has {width} × {height} pixels, and models take {SIDE} a side; make it smaller"))
         }
         Some(_) => Ok(What::Picture { media_type, data: BASE64.encode(bytes) }),
-    }
-}
-
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
     }
 }
 

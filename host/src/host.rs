@@ -8,9 +8,7 @@ use crate::consent::Asker;
 use crate::context::AgentKind;
 use crate::epoch::Setup;
 use crate::event::{Event, Sink};
-use crate::model::recover::Recovering;
-use crate::model::select::{Choice, Endpoints};
-use crate::model::{Model, scripted::Scripted, select, windows};
+use crate::model::Model;
 use crate::permission::Rules;
 use crate::persona;
 use crate::plain;
@@ -31,6 +29,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
+mod models;
 mod options;
 mod staff;
 
@@ -75,9 +74,6 @@ const MAX_OUTPUT_TOKENS: u32 = 8_192;
 
 /// Tokens that the system prompt may take where the config says nothing: a tenth of a large window.
 const PROMPT_TOKENS: u64 = 20_000;
-
-/// Answers where no model is named and no key is set.
-const NO_MODEL: &str = include_str!("../demo/no-model.yaml");
 
 impl Host {
     /// Opens the home folder and loads the plugins.
@@ -166,54 +162,9 @@ impl Host {
         Ok(SkillSession::open(parts)?)
     }
 
-    /// Which model answers, and why that one.
-    pub fn choice(&self) -> (Choice, Endpoints) {
-        let variable = |name: &str| std::env::var(name).ok();
-        let endpoints = Endpoints::from_env(&variable);
-        let named = variable("ASTRARIUM_MODEL");
-        let choice =
-            select::choose(self.options.model.as_deref(), named.as_deref(), self.config.model.as_deref(), &endpoints);
-        (choice, endpoints)
-    }
-
-    /// The model; without a name and without a key a script that reads a little, changes nothing and says so.
-    pub fn model(&self) -> Result<Arc<dyn Model>> {
-        let (choice, endpoints) = self.choice();
-        match &choice.name {
-            Some(name) => {
-                let model = select::open(name, &endpoints);
-                self.recovering(model.with_context(|| format!("the model {name}, {}", choice.rule))?)
-            }
-            None => Ok(Arc::new(Scripted::from_str("no-model", NO_MODEL)?)),
-        }
-    }
-
-    /// The model of this name, for a command that asks for it.
-    pub fn model_named(&self, name: &str) -> Result<Arc<dyn Model>> {
-        let (_, endpoints) = self.choice();
-        self.recovering(select::open(name, &endpoints)?)
-    }
-
-    /// The model with the config's retries and fallback.
-    fn recovering(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>> {
-        let (_, endpoints) = self.choice();
-        let fallback =
-            self.config.fallback_model.as_deref().map(|name| {
-                select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config"))
-            });
-        Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config.retry.clone())))
-    }
-
     /// Real paths that no guest reaches.
     pub fn kept_out(&self) -> Vec<PathBuf> {
         options::kept_out(&self.options)
-    }
-
-    /// The demo's script.
-    pub fn demo_model(&self) -> Result<Arc<dyn Model>> {
-        let path = self.options.share.join("demo/script.yaml");
-        let script = Scripted::from_file(&path).context("the demo is not there; `cargo xtask run` puts it there")?;
-        Ok(Arc::new(script))
     }
 
     /// Begins a session, or opens the one named.
@@ -282,19 +233,6 @@ impl Host {
         self.asker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The window of a model in tokens, and who says so.
-    pub fn window(&self, model: &str) -> Result<(u64, &'static str)> {
-        window(&self.config, model)
-    }
-
-    /// The model that writes summaries, where the config names one.
-    fn summary_model(&self) -> Result<Option<Arc<dyn Model>>> {
-        let Some(name) = &self.config.summary_model else { return Ok(None) };
-        let (_, endpoints) = self.choice();
-        let model = select::open(name, &endpoints).with_context(|| format!("summary_model {name} of the config"))?;
-        Ok(Some(Arc::new(Recovering::new(model, None, self.config.retry.clone()))))
-    }
-
     /// What prompts for `model` are made of; without a name, for the script that answers where there is no model.
     pub fn setup(&self, model: &str, wishes: Wishes) -> Result<Setup> {
         let roots = [self.options.home.join("personas"), self.options.share.join("personas")];
@@ -354,22 +292,6 @@ impl Host {
         let language = self.config.language.clone().unwrap_or_else(locale);
         if language.starts_with("zh") { Language::Zh } else { Language::En }
     }
-}
-
-/// The window of a model in tokens, and who says so.
-fn window(config: &Config, model: &str) -> Result<(u64, &'static str)> {
-    if let Ok(text) = std::env::var("ASTRARIUM_CONTEXT_WINDOW")
-        && !text.trim().is_empty()
-    {
-        return match text.trim().parse() {
-            Ok(tokens) if tokens >= 1_000 => Ok((tokens, "ASTRARIUM_CONTEXT_WINDOW")),
-            _ => bail!("ASTRARIUM_CONTEXT_WINDOW is {text:?}; write a number of tokens, at least 1000"),
-        };
-    }
-    let named = config.context_windows.get(model).map(|tokens| (*tokens, "context_windows of the config"));
-    let named = named.or(config.context_window.map(|tokens| (tokens, "context_window of the config")));
-    let known = || windows::known(model).map(|tokens| (tokens, "known by the model's name"));
-    Ok(named.or_else(known).unwrap_or((windows::USUAL, "assumed, as this model is not known here")))
 }
 
 /// What the operator's files say, for the registry.

@@ -9,6 +9,7 @@ mod call;
 mod captured;
 mod clock;
 pub mod contract;
+mod convert;
 mod engine;
 mod fs_gate;
 mod guest;

@@ -24,7 +24,7 @@ impl Staff for Hired {
             agent::may_choose(&full, own)?;
         }
         let model = select::open(&full, &self.endpoints).map_err(|error| format!("{name}: {error}"))?;
-        let (window, _) = super::window(&self.config, &full).map_err(|error| error.to_string())?;
+        let (window, _) = super::models::window(&self.config, &full).map_err(|error| error.to_string())?;
         Ok(Fitted {
             model: Arc::new(Recovering::new(model, None, self.config.retry.clone())),
             price: self.config.prices.get(&full).copied(),

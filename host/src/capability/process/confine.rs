@@ -107,6 +107,10 @@ fn rights(access: Access) -> BitFlags<AccessFs> {
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// Set in the number of a call that is made as x32 does (Linux `asm/unistd.h`, `__X32_SYSCALL_BIT`).
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+
 /// Filters for `EPERM`, and for the calls of which programs know another way when the kernel has none.
 fn filters(network: bool, minds_truncation: bool) -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let mut refused = Rules::new();
@@ -174,8 +178,10 @@ fn filters(network: bool, minds_truncation: bool) -> Result<Vec<BpfProgram>, sec
     {
         refused.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, Vec::new())));
         // The same calls by their other numbers, where the kernel speaks x32.
-        let again: Vec<_> = refused.iter().map(|(call, rules)| (call | 0x4000_0000, rules.clone())).collect();
+        let again: Vec<_> = refused.iter().map(|(call, rules)| (call | X32, rules.clone())).collect();
         refused.extend(again);
+        let again: Vec<_> = unknown.iter().map(|call| call | X32).collect();
+        unknown.extend(again);
     }
     let unknown: Rules = unknown.into_iter().map(|call| (call, Vec::new())).collect();
     let compile = |rules: Rules, errno: i32| -> Result<BpfProgram, seccompiler::Error> {

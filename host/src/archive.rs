@@ -119,6 +119,8 @@ pub fn export(store: &Store, outputs: &Outputs, id: &str, out: &mut dyn Write) -
     let head = Head { astrarium_session: VERSION, schema: schema_version(), session: id.to_owned() };
     out.line(&Line::Head(head))?;
     let mut done = Travelled { id: id.to_owned(), rows: 0, files: 0 };
+    // A session that would not be taken in again is not let out as if it were whole.
+    store.messages(id)?;
     for row in store.session_rows(id)? {
         out.line(&Line::Row(row))?;
         done.rows += 1;

@@ -205,3 +205,15 @@ fn the_commands_take_a_session_from_home_to_home() {
     let none = there.run(&["session", "import", "nothing.jsonl"]);
     assert!(none.status != 0 && none.stderr.contains("nothing.jsonl"), "{none:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_would_not_be_taken_in_again_is_not_let_out() {
+    let place = place();
+    let host = place.host().await;
+    let (session, _) = play(&host, "name: t\nsteps:\n- say: hi\n", "hello", 5).await;
+    let database = rusqlite::Connection::open(place.home().join("astrarium.db")).unwrap();
+    database.execute("update messages set message = 'garbage' where seq = 1", []).unwrap();
+    let outputs = Outputs::new(host.options.session_folder(&session.id), u64::MAX);
+    let refused = archive::export(&host.store, &outputs, &session.id, &mut Vec::new()).unwrap_err().to_string();
+    assert!(refused.contains("message 1 of session") && refused.contains("put a copy of the database"), "{refused}");
+}

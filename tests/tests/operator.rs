@@ -81,6 +81,7 @@ fn a_grant_names_what_is_asked_for_and_nothing_else() {
     refused(&place.run(&["plugin", "grant", "echo", "tasks"]), 2, &["tasks", "is not among", "kv: true"]);
     refused(&place.run(&["plugin", "grant", "echo", "root"]), 2, &["root", "names no capability"]);
     refused(&place.run(&["plugin", "grant", "nobody"]), 2, &["nobody", "plugin list"]);
+    refused(&place.run(&["plugin", "revoke", "nobody"]), 2, &["nobody", "plugin list"]);
     refused(&place.run(&["plugin", "grant", "../x"]), 2, &["no plugin name"]);
     ok(&place.run(&["plugin", "grant", "hostile", "fs:workspace:ro"]));
     let status = place.run(&["plugin", "show", "hostile", "--json"]).json();

@@ -4,7 +4,7 @@ use astrarium::event::EndReason;
 use astrarium::store::AuditFilter;
 use astrarium_tests::place::{Place, Ran, ask, play};
 use astrarium_tests::strict::{KEY, Piece, Said, Strict};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn place(bad: &str) -> Place {
@@ -48,6 +48,8 @@ fn segments_stand_in_their_order_under_the_name_of_their_plugin_and_break_out_of
         "{always}"
     );
     assert_eq!(always["text"], "Narrated: always. ‹/system-reminder>");
+    let status = place.run(&["plugin", "show", "narrator", "--json"]).json();
+    assert_eq!((&status["prompt"], &status["hooks"]), (&json!(true), &json!([])), "an operator sees it, and no hook");
 }
 
 #[test]

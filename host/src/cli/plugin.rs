@@ -6,6 +6,7 @@ mod install;
 use super::show::{NAME, note_line, notice, print_line};
 use super::{Exit, usage};
 use crate::host::{Host, Options};
+use crate::manifest::is_plugin_name;
 use crate::plain::one_line;
 use crate::plugin::{State, Status};
 use anyhow::Result;
@@ -190,6 +191,9 @@ fn show(status: &Status) {
     if status.loaded {
         print(&format!("tools:    {}", shown(status.tools.join(", "))));
         print(&format!("hooks:    {}", shown(status.hooks.join(", "))));
+        if status.prompt {
+            print("prompt:   contributes pieces of it (`astrarium prompt show`)");
+        }
     } else {
         let folder = status.folder.display();
         print(&format!("tools:    not known, as it is not loaded; `astrarium plugin check {folder}` looks"));
@@ -216,6 +220,13 @@ fn show(status: &Status) {
     }
     if let Some(error) = &status.error {
         print(&format!("error:    {error}"));
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match is_plugin_name(name) {
+        true => Ok(()),
+        false => Err(usage(format!("{name:?} is no plugin name; use a to z, 0 to 9 and -, beginning with a letter"))),
     }
 }
 

@@ -60,7 +60,7 @@ pub async fn check(registry: &Registry, package: Package, folder: &Path) -> Chec
     let manifest = &captured.manifest;
     let (env, missing) = environment(&settings, manifest, &captured.digest);
     checked.tools = tools.iter().map(|tool| tool.name.clone()).collect();
-    checked.hooks = loaded.exports.names().into_iter().filter(|name| *name != "tools").map(str::to_owned).collect();
+    checked.hooks = loaded.exports.hooks().into_iter().map(str::to_owned).collect();
     checked.granted = env.effective;
     for tool in &tools {
         if let Some((other, _)) = snapshot.tool(&tool.name).filter(|(other, _)| other.name != manifest.name) {
@@ -86,6 +86,9 @@ pub async fn check(registry: &Registry, package: Package, folder: &Path) -> Chec
             Some(reason) => checked.notes.push(format!("a running host holds it back: {reason}")),
             None => checked.notes.push(format!("it takes the place of {}", before.folder.display())),
         }
+    }
+    if loaded.exports.prompt_segment.is_some() {
+        checked.notes.push("it contributes pieces of the system prompt, without any grant".into());
     }
     if is_gate(&loaded.exports) {
         checked.notes.push("it sees every call and may change or refuse it, without any grant".into());

@@ -127,6 +127,8 @@ pub struct Status {
     pub missing: Capabilities,
     /// Why it could not be loaded, or why a newer version is held back.
     pub error: Option<String>,
+    /// Whether it contributes pieces of the prompt.
+    pub prompt: bool,
     /// One line.
     pub description: String,
     /// Where it lies.
@@ -140,8 +142,7 @@ pub struct Status {
 impl Plugin {
     /// The hooks it exports.
     pub fn hooks(&self) -> Vec<&'static str> {
-        let names = self.code.iter().flat_map(|(loaded, _)| loaded.exports.names());
-        names.filter(|name| !["tools", "prompt-segment"].contains(name)).collect()
+        self.code.iter().flat_map(|(loaded, _)| loaded.exports.hooks()).collect()
     }
 
     /// SHA-256 of the component; empty when there is none.
@@ -185,6 +186,7 @@ impl Plugin {
             loaded: self.code.is_some(),
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
             hooks: self.hooks().into_iter().map(str::to_owned).collect(),
+            prompt: self.code.as_ref().is_some_and(|(loaded, _)| loaded.exports.prompt_segment.is_some()),
             requested: self.manifest.as_ref().map(|manifest| manifest.requests.clone()).unwrap_or_default(),
             granted: self.granted.clone(),
             granted_by: self.granted_by.clone(),

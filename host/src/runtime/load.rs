@@ -63,6 +63,11 @@ macro_rules! exports {
                 names
             }
 
+            /// Names of the exported hooks, likewise.
+            pub fn hooks(&self) -> Vec<&'static str> {
+                self.names().into_iter().filter(|name| !["tools", "prompt-segment"].contains(name)).collect()
+            }
+
             /// Whether every exported function has the contract's type; names alone do not tell.
             pub fn check_shapes(&self, store: &mut wasmtime::Store<GuestState>, instance: &wasmtime::component::Instance) -> wasmtime::Result<()> {
                 $(if let Some(indices) = &self.$field {

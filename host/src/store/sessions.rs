@@ -120,7 +120,10 @@ impl Store {
         let parsed = texts.iter().enumerate().map(|(seq, text)| {
             serde_json::from_str(text).map_err(|error| StoreError::Failed {
                 path: self.path.display().to_string(),
-                reason: format!("message {seq} of session {session} does not read: {error}"),
+                reason: format!(
+                    "message {seq} of session {session} does not read ({error}), so something else has written there; put a \
+                     copy of the database in its place, or begin another session"
+                ),
             })
         });
         parsed.collect()

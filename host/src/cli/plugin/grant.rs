@@ -1,13 +1,13 @@
 //! `plugin grant`, `revoke`, `enable` and `disable`: what the operator decides, written without a host, so that it helps
 //! where a plugin or the config keeps the host from opening.
 
+use super::check_name;
 use crate::cli::show::{note_line, print_line};
 use crate::cli::{Exit, audit, usage};
 use crate::config::{self, Config};
 use crate::grant::Capabilities;
 use crate::host::{Options, make_home, settings};
 use crate::limits::Limits;
-use crate::manifest::is_plugin_name;
 use crate::plain::one_line;
 use crate::plugin::{Found, effective, find};
 use anyhow::Result;
@@ -39,7 +39,14 @@ pub(in crate::cli) fn revoke(options: &Options, name: &str, words: &[String]) ->
     let by_command = granted.grants.iter().filter(|rule| rule.plugin == name);
     let by_command = by_command.fold(Capabilities::default(), |all, rule| all.join(&rule.capabilities));
     // One that is gone, or does not read, must lose its grants all the same.
-    let asked = find(&options.roots(), name, limit()).ok().flatten().map(|found| found.manifest.requests);
+    let found = find(&options.roots(), name, limit());
+    if matches!(found, Ok(None)) && by_command.is_empty() {
+        return Err(usage(format!(
+            "there is no plugin {name}, and none of that name was granted anything by command; `astrarium plugin list` names \
+             those there are"
+        )));
+    }
+    let asked = found.ok().flatten().map(|found| found.manifest.requests);
     let all = asked.unwrap_or_default().join(&by_command);
     if all.is_empty() {
         note_line(&format!("{name} asks for nothing and was granted nothing here, so there is nothing to take back"));
@@ -150,13 +157,6 @@ fn there(options: &Options, name: &str) -> Result<Found> {
     check_name(name)?;
     let found = find(&options.roots(), name, limit()).map_err(usage)?;
     found.ok_or_else(|| usage(format!("there is no plugin {name:?}; `astrarium plugin list` shows those there are")))
-}
-
-fn check_name(name: &str) -> Result<()> {
-    match is_plugin_name(name) {
-        true => Ok(()),
-        false => Err(usage(format!("{name:?} is no plugin name; use a to z, 0 to 9 and -, beginning with a letter"))),
-    }
 }
 
 /// What the words pick, together; all of it without one.

@@ -3,6 +3,7 @@
 //! The only download of the program is here, by the operator's command: bounded in size, time and redirects, and never by
 //! plain HTTP from another machine unless a digest says what must come of it.
 
+use super::check_name;
 use super::grant::tell_what_is_missing;
 use crate::cli::show::{NAME, note_line, notice, print_line};
 use crate::cli::{Exit, audit, usage};
@@ -124,13 +125,6 @@ fn show(found: &Checked) {
     print(format!("missing:  {}", set(&found.missing)));
     for note in &found.notes {
         note_line(&notice(note));
-    }
-}
-
-fn check_name(name: &str) -> Result<()> {
-    match is_plugin_name(name) {
-        true => Ok(()),
-        false => Err(usage(format!("{name:?} is no plugin name; use a to z, 0 to 9 and -, beginning with a letter"))),
     }
 }
 

@@ -26,15 +26,12 @@ const ACTS: usize = 40;
 /// A picture of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// A generator of numbers that a seed repeats (xorshift64*).
-struct Random(u64);
+/// Draws that a seed repeats.
+struct Random(fastrand::Rng);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16) % end
+        self.0.u64(..end)
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -241,7 +238,7 @@ async fn whatever_happens_to_a_session_every_request_is_one_that_a_strict_server
     eprintln!("random histories: ASTRARIUM_SEED={seed}");
     let mut compactions = 0;
     for number in 0..HISTORIES {
-        let mut random = Random(seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1);
+        let mut random = Random(fastrand::Rng::with_seed(seed.wrapping_add(number)));
         let place = Place::bare();
         let window = 6_000 + random.below(50_000);
         place.plugin("echo").config(&format!(

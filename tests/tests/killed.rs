@@ -20,18 +20,6 @@ const SESSIONS: usize = 4;
 /// Steps of a script: more than any run comes to.
 const STEPS: usize = 40;
 
-/// A generator of numbers that a seed repeats (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % end
-    }
-}
-
 /// What a run said before it was killed: lines of calls that began, and of those that answered.
 #[derive(Default)]
 struct Told {
@@ -58,7 +46,7 @@ fn a_host_that_is_killed_anywhere_loses_no_answer_and_runs_nothing_twice() {
 }
 
 fn one_session(seed: u64) -> BTreeMap<&'static str, usize> {
-    let mut random = Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let place = Place::bare();
     place.plugin("hostile").config(
         "language: en\ncontext_window: 20000\ngrants:\n- { plugin: hostile, fs: [{ path: workspace, mode: rw }] }\n",
@@ -79,7 +67,7 @@ fn one_session(seed: u64) -> BTreeMap<&'static str, usize> {
 }
 
 /// Runs the host and kills it at a random moment: some time after it was started, or after a number of its lines.
-fn killed_run(place: &Place, id: &str, run: usize, random: &mut Random, told: &mut Told) {
+fn killed_run(place: &Place, id: &str, run: usize, random: &mut fastrand::Rng, told: &mut Told) {
     let mut script = String::from("name: t\nat_limit: \"<summary>1. Goal: lines</summary>\"\nsteps:\n");
     for step in 0..STEPS {
         let more = "measured ".repeat(120);
@@ -96,9 +84,9 @@ fn killed_run(place: &Place, id: &str, run: usize, random: &mut Random, told: &m
     assert!(program().exists());
     let mut child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let (lines_to_see, pause) = match random.below(3) {
-        0 => (u64::MAX, Duration::from_micros(random.below(600_000))),
-        _ => (random.below(60), Duration::from_micros(random.below(8_000))),
+    let (lines_to_see, pause) = match random.u64(..3) {
+        0 => (u64::MAX, Duration::from_micros(random.u64(..600_000))),
+        _ => (random.u64(..60), Duration::from_micros(random.u64(..8_000))),
     };
     let child = std::sync::Mutex::new(child);
     let (seen, saw) = std::sync::mpsc::channel();

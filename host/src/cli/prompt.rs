@@ -11,6 +11,7 @@ use crate::plain;
 use crate::prompt::marks::{self, marks};
 use crate::prompt::render::{self, Parting, Place};
 use crate::prompt::{Segment, Stability};
+use crate::request::Breakpoint;
 use crate::store::RequestRecord;
 use crate::surroundings;
 use crate::tokens::{self, Tokenizer};
@@ -147,6 +148,18 @@ fn of_session(host: &Host, id: &str) -> Result<Shown> {
 }
 
 impl Shown {
+    /// Where a mark stands, for people.
+    fn place(&self, mark: &Breakpoint) -> String {
+        match mark {
+            Breakpoint::Tools => "the tools".into(),
+            Breakpoint::System(at) => match self.prefix.prompt.segments.get(*at) {
+                Some(segment) => format!("the segment {}", plain::one_line(&segment.name, 80)),
+                None => format!("segment {}", at + 1),
+            },
+            Breakpoint::Message(at) => format!("message {}", at + 1),
+        }
+    }
+
     fn tokens(&self, text: &str) -> u64 {
         tokens::text(text, Tokenizer::of(&self.model))
     }
@@ -239,8 +252,8 @@ impl Shown {
         if !self.prefix.deferred.is_empty() {
             print_line(&format!("found by tool_search: {}", self.prefix.deferred.join(", ")));
         }
-        let marks: Vec<String> = self.marks().iter().map(|mark| format!("{mark:?}")).collect();
-        print_line(&format!("cache marks of the next request: {}", marks.join(", ")));
+        let marks: Vec<String> = self.marks().iter().map(|mark| self.place(mark)).collect();
+        print_line(&format!("cache marks of the next request, on a wire that has them: after {}", marks.join(", ")));
         if self.requests.is_empty() {
             return;
         }

@@ -5,10 +5,11 @@
 //! repository must not grant itself anything. Errors name the file and the place.
 
 mod grants;
+mod mistakes;
 
 pub use grants::{Build, Granted, grant, granted, revoke};
 
-use crate::grant::{SecretSource, is_secret_name};
+use crate::grant::SecretSource;
 use crate::limits::Limits;
 use crate::model::recover::Policy;
 use crate::permission::Permissions;
@@ -190,72 +191,14 @@ impl Config {
             return Ok(Self::default());
         }
         let mut config: Config = yaml::from_str(&text).map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+        // Before the file is put before the lines of grants: an error names it once.
+        if let Some(mistake) = config.mistake() {
+            bail!("{}: {}", path.display(), mistake.told(&text));
+        }
         grants::say_where(&mut config.grants, path);
-        if let Some(mistake) = config.limits.mistake() {
-            let field = mistake.split(':').next().unwrap_or_default();
-            bail!("{}: {}limits: {mistake}", path.display(), yaml::place(&text, &["limits", field]));
-        }
-        if let Some(mistake) = config.retry.mistake() {
-            bail!("{}: retry: {mistake}", path.display());
-        }
-        if config.agents.depth > DEEPEST {
-            bail!("{}: agents: depth: must be from 0 to {DEEPEST}", path.display());
-        }
-        if config.max_steps == Some(0) {
-            bail!("{}: {}max_steps: must be at least 1", path.display(), yaml::place(&text, &["max_steps"]));
-        }
-        if config.max_output_tokens == Some(0) {
-            bail!(
-                "{}: {}max_output_tokens: must be at least 1",
-                path.display(),
-                yaml::place(&text, &["max_output_tokens"])
-            );
-        }
-        for (key, value) in [("context_window", config.context_window), ("prompt: tokens", config.prompt.tokens)] {
-            if value.is_some_and(|tokens| tokens < 1_000) {
-                bail!("{}: {key}: is in tokens, and must be at least 1000", path.display());
-            }
-        }
-        for (model, tokens) in &config.context_windows {
-            if *tokens < 1_000 {
-                bail!("{}: context_windows: {model}: is in tokens, and must be at least 1000", path.display());
-            }
-        }
-        for (model, price) in &config.prices {
-            price.check().map_err(|reason| anyhow!("{}: prices: {model}: {reason}", path.display()))?;
-        }
-        if let Some(other) = config.language.as_deref().filter(|language| !matches!(*language, "zh" | "en")) {
-            bail!("{}: language: {other:?} is none of zh, en", path.display());
-        }
-        if let Some(mistake) = config.mistake_in_secrets() {
-            bail!("{}: {mistake}", path.display());
-        }
         Ok(config)
     }
 
-    /// A secret that cannot be one, or one that a grant injects and nobody named.
-    fn mistake_in_secrets(&self) -> Option<String> {
-        for (name, source) in &self.secrets {
-            if !is_secret_name(name) {
-                return Some(format!("secrets: {name:?} is no name; use letters, digits, _ and -"));
-            }
-            if let Some(mistake) = source.mistake() {
-                return Some(format!("secrets: {name}: {mistake}"));
-            }
-        }
-        let injected = self.grants.iter().flat_map(|grant| {
-            let rules = grant.capabilities.http.iter();
-            rules.flat_map(|rule| rule.inject.values()).map(|template| (&grant.plugin, &template.secret))
-        });
-        let (plugin, secret) = injected.into_iter().find(|(_, secret)| !self.secrets.contains_key(*secret))?;
-        Some(format!(
-            "grants: {plugin}: inject: names the secret {secret}, which is not under secrets:; add it there, as in \
-             secrets: {{ {secret}: {{ env: NAME }} }}"
-        ))
-    }
-}
-
-impl Config {
     /// Plugins that the config speaks of.
     pub fn named_plugins(&self) -> impl Iterator<Item = &str> {
         let granted = self.grants.iter().map(|grant| grant.plugin.as_str());
@@ -334,14 +277,17 @@ mod tests {
     use expect_test::{Expect, expect};
 
     fn check(text: &str, expected: Expect) {
+        expected.assert_eq(&said(text));
+    }
+
+    fn said(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("astrarium.yaml");
         fs::write(&path, text).unwrap();
-        let shown = match Config::load(&path, true) {
+        match Config::load(&path, true) {
             Ok(config) => format!("{:?} {:?}", config.model, config.grants),
             Err(error) => error.to_string().replace(&folder.path().display().to_string(), "…"),
-        };
-        expected.assert_eq(&shown);
+        }
     }
 
     #[test]
@@ -375,6 +321,51 @@ mod tests {
             "model: a\nmodel: b\n",
             expect!["…/astrarium.yaml: line 2, column 1: duplicate mapping key: model; write it once"],
         );
+    }
+
+    #[test]
+    fn every_mistake_has_its_line() {
+        for (text, line) in [
+            ("\nretry: { attempts: 0 }\n", "line 2, column 20: retry: attempts: must be from 1 to 100"),
+            ("max_steps: 0\n", "line 1, column 12: max_steps: must be at least 1"),
+            ("\nlanguage: fr\n", "line 2, column 11: language: \"fr\" is none of zh, en"),
+            ("agents:\n  depth: 9\n", "line 2, column 10: agents: depth: must be from 0 to 3"),
+            ("context_window: 200\n", "line 1, column 17: context_window: is in tokens, and must be at least 1000"),
+            (
+                "context_windows:\n  \"openai:x\": 8\n",
+                "line 2, column 15: context_windows: openai:x: is in tokens, and must be at least 1000",
+            ),
+            (
+                "prices:\n  openai:x: { input: -1, output: 1 }\n",
+                "line 2, column 13: prices: openai:x: -1 is no price; write money for a million tokens, 0 or more",
+            ),
+            (
+                "secrets:\n  a b: { env: X }\n",
+                "line 2, column 8: secrets: a b: is no name of a secret; use letters, digits, _ and -, at most 64",
+            ),
+            (
+                "secrets:\n  ads: { file: token }\n",
+                "line 2, column 8: secrets: ads: file: token is not absolute; write the whole path",
+            ),
+            (
+                "grants:\n- plugin: a\n  http: [{ origin: 'https://x.org', inject: { authorization: 'Bearer ${ads}' } }]\n",
+                "line 2: grants: a: inject: names the secret ads, which is not under secrets:; add it there, as in \
+                 secrets: { ads: { env: NAME } }",
+            ),
+        ] {
+            assert_eq!(said(text), format!("…/astrarium.yaml: {line}"));
+        }
+        let names = "names no model; write anthropic:NAME, openai:NAME (also for compatible servers, with \
+                     OPENAI_BASE_URL) or scripted:FILE";
+        for (text, line) in [
+            ("model: gpt\n", "line 1, column 8: model: \"gpt\""),
+            ("summary_model: 'x:y'\n", "line 1, column 16: summary_model: \"x:y\""),
+            ("\nfallback_model: 'openai:'\n", "line 2, column 17: fallback_model: \"openai:\""),
+            ("agents: { models: { haiku: y } }\n", "line 1, column 28: agents: models: haiku: \"y\""),
+            ("context_windows: { gpt: 9000 }\n", "line 1, column 25: context_windows: gpt: \"gpt\""),
+        ] {
+            assert_eq!(said(text), format!("…/astrarium.yaml: {line} {names}"));
+        }
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Default for Limits {
 impl Limits {
     /// What is wrong with a field, if something is: zero would refuse everything or, in some places, nothing, and a number
     /// past the bound is more than the runtime can set aside.
-    pub fn mistake(&self) -> Option<String> {
+    pub fn mistake(&self) -> Option<(&'static str, String)> {
         let day = 24 * 60 * 60 * 1000;
         let fields = [
             ("tool_ms", self.tool_ms, day),
@@ -131,6 +131,6 @@ impl Limits {
             ("parallel_calls", self.parallel_calls, 256),
         ];
         let (name, _, most) = fields.into_iter().find(|(_, value, most)| *value == 0 || value > most)?;
-        Some(format!("{name}: must be from 1 to {most}; leave it out for the default"))
+        Some((name, format!("must be from 1 to {most}; leave it out for the default")))
     }
 }

@@ -433,6 +433,10 @@ fn doctor_asks_the_gates_before_a_call_depends_on_them() {
     assert!(found["ok"] == false && found["said"].as_str().unwrap().contains("gate-broken: it crashed"), "{found}");
     ok(&place.run(&["plugin", "disable", "gate-broken"]));
     assert_eq!(gates(&place)["ok"], true);
+    // A rule that nobody can follow would refuse every call that changes something.
+    place.config("language: en\nplugins: { guard: { config: { deny_write: ['a[']} } }\n");
+    let found = gates(&place);
+    assert!(found["ok"] == false && found["said"].as_str().unwrap().contains("guard: deny_write"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,8 @@
 //! Whether the gates can judge, found out before a call depends on it: what `doctor` asks.
 //!
-//! Each gate is shown a call that nothing will run, and a result that no tool gave. Whatever it decides is an answer; only
-//! one that fails is told. Asked alone and not in line, so that one gate's block hides no other's failure.
+//! Each gate is shown a call that nothing will run, of the kind that may change something, and a result that no tool gave.
+//! Whatever it decides is an answer; only one that fails is told. Asked alone and not in line, so that one gate's block
+//! hides no other's failure.
 
 use super::witness::{Witness, words};
 use super::{Hooks, failure};
@@ -36,7 +37,7 @@ impl Hooks {
             let witness = Witness::new("pre-tool-use", plugin, context).on(TOOL, &arguments);
             let trail = witness.trail.clone();
             let guest = self.guest(loaded, env, context, &trail, cancel);
-            let answer = self.registry.runtime().pre_tool_use(guest, TOOL, &input, true, ("", "")).await;
+            let answer = self.registry.runtime().pre_tool_use(guest, TOOL, &input, false, ("", "")).await;
             match answer {
                 Ok((Ok(judgement), _)) => {
                     let (outcome, reason) = words(&judgement);

@@ -63,11 +63,23 @@ pub fn open(name: &str, endpoints: &Endpoints) -> Result<Arc<dyn Model>, ModelEr
             Ok(Arc::new(OpenAi::new(model, &base, key, endpoints.limits)?))
         }
         ("scripted", file) if !file.is_empty() => Ok(Arc::new(Scripted::from_file(Path::new(file))?)),
-        _ => Err(ModelError::Config(format!(
-            "{name:?} names no model; write anthropic:NAME, openai:NAME (also for compatible servers, with \
-             OPENAI_BASE_URL) or scripted:FILE"
-        ))),
+        _ => Err(ModelError::Config(no_model(name))),
     }
+}
+
+/// Whether [`open`] knows the wire that `name` names; neither keys nor files are looked for.
+pub fn check_name(name: &str) -> Result<(), String> {
+    match name.split_once(':').map(|(wire, model)| (wire.trim(), model.trim())) {
+        Some(("anthropic" | "openai" | "scripted", model)) if !model.is_empty() => Ok(()),
+        _ => Err(no_model(name)),
+    }
+}
+
+fn no_model(name: &str) -> String {
+    format!(
+        "{name:?} names no model; write anthropic:NAME, openai:NAME (also for compatible servers, with \
+         OPENAI_BASE_URL) or scripted:FILE"
+    )
 }
 
 fn missing(name: &str, variable: &str) -> ModelError {

@@ -18,12 +18,10 @@ impl PreToolUse for Guard {
         if event.read_only {
             return Ok(PreToolUseDecision::Proceed);
         }
+        // Read before it is needed: with rules that nobody can follow, no call may change anything, and `doctor` says so.
+        let rules = Rules::new(&config::<Config>()?).map_err(Error::failed)?;
         let input: serde_json::Value = serde_json::from_str(&event.input)?;
         let paths = arguments::paths(&input);
-        if paths.is_empty() {
-            return Ok(PreToolUseDecision::Proceed);
-        }
-        let rules = Rules::new(&config::<Config>()?).map_err(Error::failed)?;
         let workspace = ctx.workspace().unwrap_or_default();
         Ok(match paths.iter().find_map(|path| rules.refusal(path, &workspace)) {
             Some(reason) => PreToolUseDecision::Block(reason),

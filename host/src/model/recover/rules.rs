@@ -26,8 +26,8 @@ impl Default for Policy {
 
 impl Policy {
     /// What is wrong with it, if something is.
-    pub fn mistake(&self) -> Option<&'static str> {
-        (self.attempts == 0 || self.attempts > 100).then_some("attempts: must be from 1 to 100")
+    pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        (self.attempts == 0 || self.attempts > 100).then_some(("attempts", "must be from 1 to 100"))
     }
 }
 

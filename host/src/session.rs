@@ -15,10 +15,11 @@ use crate::prompt::{Language, Texts};
 use crate::runtime::Desk;
 use crate::skills::{self, SkillSession};
 use crate::store::{Store, StoreError, Task, TaskStatus};
-use crate::subagent::Staff;
+use crate::subagent::{Fitted, Staff};
 use crate::tool_call::{Calls, Consent};
 use crate::transcript::{Block, Message, Origin, Part, Role, Usage};
 use std::fs::File;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -170,6 +171,17 @@ impl Session {
         self.hooks = Arc::new(own.beside(hooks));
         self.calls.hooks = self.hooks.clone();
         self.calls.consent = consent;
+    }
+
+    /// Has another model answer from now on, in its own window and at its own price; answers with the one that did so far. What
+    /// the operator notes on a model stays as the epoch has it.
+    pub fn answered_by(&mut self, other: Fitted) -> Fitted {
+        Fitted {
+            model: mem::replace(&mut self.model, other.model),
+            price: mem::replace(&mut self.price, other.price),
+            window: mem::replace(&mut self.setup.window, other.window),
+            notes: other.notes,
+        }
     }
 
     /// Where it works.

@@ -76,6 +76,40 @@ fn nearer_skills_take_the_place_of_farther_ones_and_say_so() {
     assert!(shown.stdout.contains("- fits: nearest") && shown.stdout.ends_with("\nbody\n"), "{shown:?}");
     let missing = place.run(&["skill", "show", "nope"]);
     assert!(missing.status == 2 && missing.stderr.contains("skill list"), "{missing:?}");
+    let hidden = place.run(&["skill", "check", ".claude/skills"]);
+    let nearest = place.workspace().canonicalize().unwrap().join(".astrarium/skills/group/fits/SKILL.md");
+    assert!(hidden.stdout.contains(&format!("is hidden by {}", nearest.display())), "{hidden:?}");
+}
+
+#[test]
+fn what_the_host_would_do_with_a_skill_is_said() {
+    let place = Place::bare();
+    place.file(".astrarium/skills/help/SKILL.md", "---\nname: help\ndescription: Helps\nagent: nobody\n---\nbody\n");
+    let ran = place.run(&["skill", "check", ".astrarium/skills/help"]);
+    for line in
+        ["is not loaded as /help, which is a command of the program", "names the agent nobody, which is not here"]
+    {
+        assert!(ran.status == 0 && ran.stdout.contains(line), "{line}: {ran:?}");
+    }
+}
+
+#[test]
+fn effort_is_said_with_the_body_and_its_model_answers_whoever_calls_it() {
+    let place = Place::new();
+    place.config("language: en\n");
+    let other = place.script("name: o\nsteps:\n- say: no\n- say: no\n- say: other answers\n");
+    let text = format!("---\nname: think\ndescription: Thinks\nmodel: {other}\neffort: high\n---\nThink.\n");
+    user_skill(&place, "think", &text);
+    let own = place.workspace().join("own.yaml");
+    let load = "calls: [{ tool: load_skill, input: { skill_name: think } }]";
+    fs::write(&own, format!("name: own\nsteps:\n- {load}\n- say: own answers\n")).unwrap();
+    let own = format!("scripted:{}", own.display());
+    let ran = place.run(&["run", "think", "--model", &own, "--output", "json"]).json();
+    let shown = place.run(&["session", "show", ran["session"].as_str().unwrap()]).stdout;
+    assert!(shown.contains("Think.\n") && shown.contains("high"), "{shown}");
+    let session = ran["session"].as_str().unwrap();
+    let ran = place.run(&["run", "/think", "--model", &own, "--session", session]);
+    assert!(ran.stdout.contains("other answers") && ran.stderr.contains("script.yaml answers /think"), "{ran:?}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ pub(super) async fn answer(
     consent::shows(&printer);
     let cancel = CancellationToken::new();
     let running = signals::run_guard(&cancel);
-    let outcome = asked.turn(host, session, &Run { max_steps, sink: &*sink, cancel: &cancel }).await;
+    let outcome = asked.turn(session, &Run { max_steps, sink: &*sink, cancel: &cancel }).await;
     drop(running);
     printer.finish(&outcome);
     outcome

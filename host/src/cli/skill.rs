@@ -1,12 +1,14 @@
 //! `skill`: which skills there are, and what is wrong with a skill file.
 
+use super::builtins::BuiltIn;
 use super::show::{note_line, notice, print_line};
 use super::{Exit, usage};
 use crate::host::Options;
 use crate::plain::one_line;
 use crate::prompt::Language;
+use crate::roster::Roster;
 use crate::skill::{self, Finding, Level, Skill, listing};
-use crate::skills::{self, Live, Registry, folder};
+use crate::skills::{self, Live, Registry, Root, Snapshot, folder};
 use crate::store::{SkillUse, Store};
 use anyhow::Result;
 use clap::Subcommand;
@@ -50,7 +52,7 @@ pub(super) fn skill(options: &Options, command: &SkillCommand) -> Result<Exit> {
     match command {
         SkillCommand::List { json } => list(options, *json),
         SkillCommand::Show { name, json } => show(options, name, *json),
-        SkillCommand::Check { paths, strict, json } => check(paths, *strict, *json),
+        SkillCommand::Check { paths, strict, json } => check(options, paths, *strict, *json),
     }
 }
 
@@ -127,7 +129,7 @@ fn show(options: &Options, name: &str, json: bool) -> Result<Exit> {
     if let Some(used) = &found.used {
         print(&format!("used: {} times, score {:.3}", used.uses, found.score));
     }
-    listing::explain(skill).iter().for_each(|line| print(line));
+    Around::new(options).explain(file, skill).iter().for_each(|line| print(line));
     skill.findings.iter().for_each(|finding| print(&finding_line(file, finding)));
     print_line(&format!("\n{}", crate::plain::lines(&skill.body)));
     Ok(Exit::Done)
@@ -161,12 +163,44 @@ fn document(found: &Found) -> Value {
     })
 }
 
-fn check(paths: &[PathBuf], strict: bool, json: bool) -> Result<Exit> {
+/// What lies around a skill on this host, and decides what becomes of it.
+struct Around {
+    skills: Arc<Snapshot>,
+    roots: Vec<Root>,
+    agents: Roster,
+}
+
+impl Around {
+    fn new(options: &Options) -> Self {
+        let registry = Registry::new(options.skill_roots());
+        registry.refresh();
+        let agents = Roster::read(&options.agent_roots());
+        Self { skills: registry.snapshot(), roots: registry.roots(), agents }
+    }
+
+    /// What the host would do with the skill in `file`, a line each.
+    fn explain(&self, file: &Path, skill: &Skill) -> Vec<String> {
+        let mut lines = listing::explain(skill);
+        let key = skill::folded(&skill.name);
+        let is_read = self.roots.iter().any(|root| file.starts_with(&root.path));
+        let nearer = self.skills.get(&key).filter(|live| is_read && live.file != file);
+        lines.extend(nearer.map(|live| format!("is hidden by {}, which has the same name", live.file.display())));
+        if skill.user_invocable && BuiltIn::named(&key).is_some() {
+            lines.push(format!("is not loaded as /{key}, which is a command of the program"));
+        }
+        let agent = skill.agent.as_deref().filter(|name| self.agents.get(name).is_none());
+        lines.extend(agent.map(|name| format!("names the agent {name}, which is not here: the default one works")));
+        lines
+    }
+}
+
+fn check(options: &Options, paths: &[PathBuf], strict: bool, json: bool) -> Result<Exit> {
+    let around = Around::new(options);
     let mut files = Vec::new();
     for path in paths {
         files.extend(files_at(path)?);
     }
-    let checked: Vec<Checked> = files.into_iter().map(|file| Checked::of(file, strict)).collect();
+    let checked: Vec<Checked> = files.into_iter().map(|file| Checked::of(file, strict, &around)).collect();
     if json {
         let documents: Vec<Value> = checked.iter().map(Checked::document).collect();
         print_line(&serde_json::to_string_pretty(&documents)?);
@@ -199,15 +233,17 @@ struct Checked {
     file: PathBuf,
     skill: Option<Skill>,
     findings: Vec<Finding>,
+    /// What the host would do with it.
+    host: Vec<String>,
 }
 
 impl Checked {
-    fn of(file: PathBuf, strict: bool) -> Self {
+    fn of(file: PathBuf, strict: bool, around: &Around) -> Self {
         let bytes = match folder::bytes(&file) {
             Ok(bytes) => bytes,
             Err(text) => {
                 let findings = vec![Finding { line: 1, level: Level::Error, text }];
-                return Self { file, skill: None, findings };
+                return Self { file, skill: None, findings, host: Vec::new() };
             }
         };
         let name = folder::folder_name(&file);
@@ -217,7 +253,8 @@ impl Checked {
             findings.extend(skill::strict::check(&bytes, &name));
             findings.sort_by_key(|finding| (finding.line, std::cmp::Reverse(finding.level)));
         }
-        Self { file, skill: Some(skill), findings }
+        let host = around.explain(&file, &skill);
+        Self { file, skill: Some(skill), findings, host }
     }
 
     fn is_good(&self) -> bool {
@@ -230,7 +267,7 @@ impl Checked {
             "name": self.skill.as_ref().map(|skill| &skill.name),
             "ok": self.is_good(),
             "findings": self.findings,
-            "host": self.skill.as_ref().map(listing::explain).unwrap_or_default(),
+            "host": self.host,
         })
     }
 
@@ -242,7 +279,7 @@ impl Checked {
         let (errors, warnings) = (count(Level::Error), count(Level::Warning));
         let name = self.skill.as_ref().map_or("-", |skill| &skill.name);
         print_line(&one_line(&format!("{name}: {errors} errors, {warnings} warnings"), 160));
-        for line in self.skill.iter().flat_map(listing::explain) {
+        for line in &self.host {
             print_line(&one_line(&format!("  {line}"), usize::MAX));
         }
     }

@@ -4,17 +4,17 @@
 
 use super::builtins::{self, BuiltIn};
 use super::show::{note_line, notice};
-use crate::agent;
 use crate::attach::{self, Attachment, Room};
 use crate::attachments;
 use crate::command::{self, Command, fill, nearest, slash};
 use crate::commands::{self, Commands, Found};
 use crate::event::Outcome;
 use crate::host::Host;
-use crate::model::Model;
 use crate::plain::one_line;
 use crate::session::Session;
+use crate::skill::Mode;
 use crate::skills::{Live, Owner};
+use crate::subagent::Fitted;
 use crate::tool_call::Narrowed;
 use crate::turn::{self, Run};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) struct Asked {
     /// What goes on record.
     pub question: turn::Question,
     /// Who answers, where it is not the session's model.
-    pub model: Option<Arc<dyn Model>>,
+    pub model: Option<Fitted>,
     /// Tools that may be called meanwhile, where it is not all of them.
     pub only: Option<Narrowed>,
 }
@@ -54,18 +54,14 @@ impl Asked {
     }
 
     /// Has it answered in `session`, whose model and tools are its own again afterwards.
-    pub(super) async fn turn(self, host: &Host, session: &mut Session, run: &Run<'_>) -> Outcome {
+    pub(super) async fn turn(self, session: &mut Session, run: &Run<'_>) -> Outcome {
         let Asked { question, model, only } = self;
         session.calls.only = only;
-        let Some(model) = model else {
-            let outcome = turn::run(session, question, run).await;
-            session.calls.only = None;
-            return outcome;
-        };
-        let price = host.config.prices.get(model.name()).copied();
-        let before = (std::mem::replace(&mut session.model, model), std::mem::replace(&mut session.price, price));
+        let own = model.map(|model| session.answered_by(model));
         let outcome = turn::run(session, question, run).await;
-        (session.model, session.price) = before;
+        if let Some(own) = own {
+            session.answered_by(own);
+        }
         session.calls.only = None;
         outcome
     }
@@ -135,44 +131,37 @@ pub(super) fn read<'a>(host: &Host, prompt: &'a str) -> Result<Prompt<'a>, Strin
 /// The question that a skill makes: its body, as `load_skill` would give it to the model.
 fn load(session: &Session, live: &Live, arguments: &str) -> Result<Asked, String> {
     let text = session.skills.called(&live.key, arguments, session.texts()).map_err(|error| error.to_string())?;
-    Ok(Asked { question: command::message(&live.key, arguments, &text).into(), model: None, only: None })
+    // What a fork is answered by, its own agent knows.
+    let asked = live.skill.model.as_deref().filter(|model| *model != "inherit" && live.skill.context == Mode::Inline);
+    let model = asked.and_then(|asked| model(session, &live.key, asked, live.owner));
+    Ok(Asked { question: command::message(&live.key, arguments, &text).into(), model, only: None })
 }
 
 /// The question that a command file makes.
 fn expand(host: &Host, session: &Session, found: &Found, arguments: &str) -> Asked {
-    let Command { name, body, findings, .. } = &found.command;
+    let Command { name, body, findings, model, .. } = &found.command;
     for finding in findings {
         note_line(&notice(&format!("{}:{}: {}", found.file.display(), finding.line, finding.text)));
     }
     Asked {
         question: command::message(name, arguments, &fill(body, arguments)).into(),
-        model: model(host, session, found),
+        model: model.as_deref().and_then(|asked| self::model(session, name, asked, found.owner)),
         only: only(host, &found.command),
     }
 }
 
-/// The model that a command asks for. One that does not open is said, and the session's answers.
-fn model(host: &Host, session: &Session, found: &Found) -> Option<Arc<dyn Model>> {
-    let command = &found.command;
-    let asked = command.model.as_deref()?;
-    // A bare name is one of the wire that the session speaks.
-    let wire = session.model.name().split_once(':').map_or("", |(wire, _)| wire);
-    let name = if asked.contains(':') { asked.to_owned() } else { format!("{wire}:{asked}") };
-    if name == session.model.name() {
-        return None;
-    }
-    let allowed = match found.owner {
-        Owner::Workspace => agent::may_choose(&name, session.model.name()).map_err(anyhow::Error::msg),
-        Owner::Shipped | Owner::User => Ok(()),
-    };
-    match allowed.and_then(|()| host.model_named(&name)) {
-        Ok(model) => {
-            note_line(&format!("{} answers /{}", model.name(), command.name));
-            Some(model)
+/// The model that a command or skill asks for. One that does not open is said, and the session's answers.
+fn model(session: &Session, command: &str, asked: &str, owner: Owner) -> Option<Fitted> {
+    let own = session.model.name();
+    match session.staff.model(asked, own, owner == Owner::Workspace) {
+        Ok(fitted) if fitted.model.name() == own => None,
+        Ok(fitted) => {
+            note_line(&format!("{} answers /{command}", fitted.model.name()));
+            Some(fitted)
         }
-        Err(error) => {
-            let said = format!("/{} asks for the model {asked}, which does not open: {error:#}", command.name);
-            note_line(&notice(&format!("{said}; {} answers", session.model.name())));
+        Err(reason) => {
+            let said = format!("/{command} asks for the model {asked}, which does not open: {reason}; {own} answers");
+            note_line(&notice(&said));
             None
         }
     }

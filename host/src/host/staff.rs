@@ -24,9 +24,12 @@ impl Staff for Hired {
             agent::may_choose(&full, own)?;
         }
         let model = select::open(&full, &self.endpoints).map_err(|error| format!("{name}: {error}"))?;
+        // One that does not open is told where the host's own model is opened.
+        let fallback = self.config.fallback_model.as_ref().filter(|fallback| **fallback != full);
+        let fallback = fallback.and_then(|fallback| select::open(fallback, &self.endpoints).ok());
         let (window, _) = super::models::window(&self.config, &full).map_err(|error| error.to_string())?;
         Ok(Fitted {
-            model: Arc::new(Recovering::new(model, None, self.config.retry.clone())),
+            model: Arc::new(Recovering::new(model, fallback, self.config.retry.clone())),
             price: self.config.prices.get(&full).copied(),
             window,
             notes: self.config.prompt.notes(&full),

@@ -106,9 +106,12 @@ pub fn explain(skill: &Skill) -> Vec<String> {
     };
     let runs = match skill.context {
         Mode::Inline => {
-            let of_forks = [skill.model.is_some(), skill.effort.is_some(), skill.agent.is_some()].contains(&true);
-            let idle = if of_forks { "; model, effort and agent count with context: fork only" } else { "" };
-            format!("runs in the conversation, with {tools}{idle}")
+            let model = skill.model.as_deref().filter(|model| *model != "inherit");
+            let model = model.map(|model| format!("; answered by {model} where a person calls it by its name"));
+            let effort = skill.effort.map(|effort| format!("; effort {}", effort.word()));
+            let agent = skill.agent.as_ref().map(|_| "; agent counts with context: fork only".to_owned());
+            let more: String = [model, effort, agent].into_iter().flatten().collect();
+            format!("runs in the conversation, with {tools}{more}")
         }
         Mode::Fork => {
             let agent = skill.agent.as_deref().unwrap_or("the default agent");

@@ -80,12 +80,7 @@ impl SkillSession {
             if view.called.remove(&live.key) {
                 self.keep(&view)?;
             }
-            let effort = live.skill.effort.map(|effort| {
-                let text = self.parts.texts.fill("skill-effort", &[("effort", effort.word())]);
-                format!("\n\n{}", text.trim_end())
-            });
-            let instructions = text + &effort.unwrap_or_default();
-            return Ok(Loading::Fork(Fork::new(live, instructions, arguments, max_steps)));
+            return Ok(Loading::Fork(Fork::new(live, text, arguments, max_steps)));
         }
         if view.loaded.get(&live.key).is_some_and(|loaded| loaded.hash == live.hash) {
             return Ok(Loading::Inline { live, text: None });
@@ -172,7 +167,10 @@ impl SkillSession {
 
     fn text(&self, live: &Live, arguments: Option<&str>) -> String {
         let folder = live.folder().display().to_string();
-        fill(&live.skill.body, Variables { folder: &folder, session: &self.parts.session, arguments })
+        let text = fill(&live.skill.body, Variables { folder: &folder, session: &self.parts.session, arguments });
+        let Some(effort) = live.skill.effort else { return text };
+        let effort = self.parts.texts.fill("skill-effort", &[("effort", effort.word())]);
+        format!("{}\n\n{}", text.trim_end(), effort.trim_end())
     }
 }
 

@@ -173,7 +173,7 @@ pub async fn compact(
         return Err(Failure::Failed(reason));
     };
     let layer = compacted.layer;
-    let after = ((front + compacted.tokens) as f64 * session.scale()) as u64;
+    let after = left(tokens, front + sizes.iter().sum::<u64>(), front + compacted.tokens);
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     let record = CompactionRecord { layer: Some(layer), tokens_after: Some(after), reason, ..record };
     let record = session.replace(record, compacted, usage)?;
@@ -191,4 +191,24 @@ pub async fn compact(
     });
     hooks.post_compact(&context, work.cancel, &figures).await;
     Ok(record)
+}
+
+/// Tokens after, in the measure of those before: the provider's count of all the conversation was is shared out by estimate,
+/// so that less is told as less, however far the estimates are off.
+fn left(counted: u64, estimate_before: u64, estimate_after: u64) -> u64 {
+    (u128::from(counted) * u128::from(estimate_after) / u128::from(estimate_before.max(1)))
+        .try_into()
+        .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::left;
+
+    #[test]
+    fn what_is_left_is_told_in_the_measure_of_what_was() {
+        // A provider that counts a fifth of what is estimated, and one that counts five times as much.
+        assert_eq!((left(200, 1_000, 900), left(5_000, 1_000, 900)), (180, 4_500));
+        assert_eq!((left(0, 0, 0), left(u64::MAX, 1, 2)), (0, u64::MAX));
+    }
 }

@@ -4,7 +4,10 @@ use astrarium::event::Event;
 use astrarium::host::{Host, Which};
 use astrarium::model::scripted::Scripted;
 use astrarium::plugin::State;
-use astrarium_tests::place::{Place, Turn, ask, guests};
+use astrarium::tool_call::text_of;
+use astrarium::transcript::CallStatus;
+use astrarium_tests::place::{Place, Turn, ask, call, guests};
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -335,4 +338,34 @@ async fn a_link_in_a_granted_folder_opens_nothing_else() {
     place.config(&format!("grants:\n- {{ plugin: hostile, fs: [{{ path: {home}, mode: rw }}] }}\n"));
     let status = place.host().await.registry.snapshot().plugin("hostile").unwrap().status();
     assert_eq!(status.state, State::Waiting, "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_granted_folder_that_becomes_a_link_opens_nothing() {
+    let place = Place::bare();
+    place.plugin("hostile");
+    let workspace = place.workspace().canonicalize().unwrap();
+    let data = workspace.join("data");
+    fs::create_dir(&data).unwrap();
+    let manifest = place.plugins().join("hostile/plugin.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let rules = format!("[{{ path: workspace, mode: rw }}, {{ path: {}, mode: rw }}]", data.display());
+    fs::write(&manifest, text.replace("[{ path: workspace, mode: rw }]", &rules)).unwrap();
+    place.config(&format!("grants:\n- {{ plugin: hostile, fs: {rules} }}\n"));
+    let host = place.host().await;
+    let never = CancellationToken::new();
+    let append = async || call(&host, "append", json!({ "line": "x" }), &never).await;
+    let done = append().await;
+    assert_eq!(done.status, CallStatus::Ok, "{done:?}");
+    // Whoever may write in the workspace can do this while the host runs, and before it starts.
+    for leads_to in [place.home(), std::path::PathBuf::from("/etc")] {
+        fs::remove_file(&data).or_else(|_| fs::remove_dir(&data)).unwrap();
+        std::os::unix::fs::symlink(leads_to, &data).unwrap();
+        let done = append().await;
+        assert!(done.status == CallStatus::Failed && text_of(&done.parts).contains("has become a link"), "{done:?}");
+        let anew = place.host().await;
+        let status = anew.registry.snapshot().plugin("hostile").unwrap().status();
+        assert_eq!(status.state, State::Waiting, "{status:?}");
+    }
+    assert_eq!(place.text("effects"), "x\n");
 }

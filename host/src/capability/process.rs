@@ -110,7 +110,14 @@ impl GuestState {
                 .filter(|path| path.is_dir())
                 .ok_or_else(|| Refusal::Invalid(format!("process: the working folder {} is not there", shown())))
         };
-        let base = real(&native.place(&folder.path))?;
+        let place = native.place(&folder.path);
+        let base = real(&place)?;
+        if place.strip_prefix(&native.workspace).is_ok_and(|rest| base != native.workspace.join(rest)) {
+            return Err(Refusal::Denied(format!(
+                "process: the granted folder {} has become a link to another place",
+                place.display()
+            )));
+        }
         let dir = real(&base.join(&rest))?;
         // The library lies inside the home, which is kept out; a rule that names it opens it.
         let kept_out = |place: &&PathBuf| dir.starts_with(place) && !base.starts_with(place);

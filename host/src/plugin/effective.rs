@@ -6,7 +6,7 @@ use super::snapshot::{Plugin, Snapshot};
 use crate::capability::process::Native;
 use crate::grant::{Capabilities, FsMode, Root};
 use crate::manifest::Manifest;
-use crate::runtime::{GuestEnv, Loaded, Preopen};
+use crate::runtime::{Exports, GuestEnv, Loaded, Preopen};
 use std::path::{Path, PathBuf};
 
 /// What a build of a plugin may do, and what it asked for in vain.
@@ -45,7 +45,10 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
             let host = path.canonicalize().unwrap_or_else(|_| path.clone());
             Preopen { host, guest: path.to_string_lossy().into_owned(), writable }
         };
-        let named = |host: &PathBuf, guest: &str| Preopen { host: host.clone(), guest: guest.into(), writable };
+        let named = |host: &PathBuf, guest: &str| {
+            let host = host.canonicalize().unwrap_or_else(|_| host.clone());
+            Preopen { host, guest: guest.into(), writable }
+        };
         match &rule.path {
             Root::Workspace => vec![named(&settings.workspace, "/workspace")],
             // Another folder for each call.
@@ -88,6 +91,11 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
 /// in a granted folder must not open what it leads to.
 fn real_folder(settings: &Settings, granted: &Capabilities, asked: &Path, mode: FsMode) -> Option<PathBuf> {
     let real = asked.canonicalize().ok()?;
+    // Agents write in the workspace: a link there is nobody's decision.
+    let led_out = asked.strip_prefix(&settings.workspace).is_ok_and(|rest| real != settings.workspace.join(rest));
+    if led_out {
+        return None;
+    }
     let covered = granted.fs.iter().any(|grant| match &grant.path {
         Root::Folder(path) => grant.mode >= mode && path.canonicalize().is_ok_and(|path| real.starts_with(path)),
         Root::Workspace | Root::Library | Root::Session | Root::Skills => false,
@@ -132,7 +140,10 @@ pub(super) fn held_back(
         let line = missing.grant_lines(&before.name);
         return Some(format!("version {} asks for more than is granted; grant it with {line}", manifest.version));
     }
-    if before.is_gate() && !super::snapshot::is_gate(&loaded.exports) {
+    let lost = |judges: fn(&Exports) -> bool| {
+        before.code.as_ref().is_some_and(|(before, _)| judges(&before.exports)) && !judges(&loaded.exports)
+    };
+    if lost(|exports| exports.pre_tool_use.is_some()) || lost(|exports| exports.post_tool_use.is_some()) {
         return Some(format!(
             "version {} no longer exports the gate that calls rely on; disable the plugin first if that is meant",
             manifest.version

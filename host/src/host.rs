@@ -136,10 +136,15 @@ impl Host {
                     None
                 }
                 Err(error) => {
-                    // What is switched off lies in a file of its own, and switching off must always work.
+                    // What is switched off and taken back lies in files of their own, and must always work.
+                    let mut settings = registry.settings();
                     if let Ok(disabled) = config::disabled(&options.home) {
-                        registry.set_settings(Settings { disabled, ..registry.settings() });
+                        settings.disabled = disabled;
                     }
+                    if let Ok(granted) = config::granted(&options.home) {
+                        settings.revoked = granted.revokes;
+                    }
+                    registry.set_settings(settings);
                     Some(format!("{error:#}; what was decided before stays in force"))
                 }
             }

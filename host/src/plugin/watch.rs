@@ -19,16 +19,18 @@ pub fn watch(
 ) -> Result<Guard, String> {
     let (sender, mut events) = mpsc::unbounded_channel();
     let roots: Vec<PathBuf> = registry.settings().roots.into_iter().map(|root| root.path).collect();
+    let first = sender.clone();
     let (in_roots, of_files) = (roots.clone(), files.clone());
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let matters = event.as_ref().map_or(true, |event| {
             // Reading a file is an event on some systems; a refresh reads, so it must not start another. The database
             // lies beside the operator's files and is written all the time.
             !matches!(event.kind, EventKind::Access(_))
-                && event
-                    .paths
-                    .iter()
-                    .any(|path| of_files.contains(path) || in_roots.iter().any(|root| path.starts_with(root)))
+                && (event.need_rescan()
+                    || event
+                        .paths
+                        .iter()
+                        .any(|path| of_files.contains(path) || in_roots.iter().any(|root| path.starts_with(root))))
         });
         if matters {
             let _ = sender.send(());
@@ -45,6 +47,9 @@ pub fn watch(
     for folder in folders {
         add(&mut watcher, folder, RecursiveMode::NonRecursive)?;
     }
+    // What changed since the first look and before anything was watched.
+    let _ = first.send(());
+    drop(first);
     let task = tokio::spawn(async move {
         let mut told_mistake = None;
         while settled::<(), ()>(&mut events).await.is_some() {

@@ -28,7 +28,7 @@ pub(super) async fn ask(
         }
         let (mut request, account) = session.request(choice)?;
         request.max_output_tokens = tally.output.limit(session.max_output_tokens);
-        let mut said = String::new();
+        let (mut said, mut withdrawn) = (String::new(), String::new());
         let mut on_event = |event: ModelEvent| match event {
             ModelEvent::Text(text) => {
                 said.push_str(&text);
@@ -37,6 +37,10 @@ pub(super) async fn ask(
             ModelEvent::Thinking(text) => (run.sink)(Event::Thinking { text }),
             ModelEvent::ToolUse { .. } => {}
             ModelEvent::Withdrawn => {
+                // Tries that follow may say nothing at all.
+                if !said.trim().is_empty() {
+                    withdrawn = std::mem::take(&mut said);
+                }
                 said.clear();
                 (run.sink)(Event::Withdrawn);
             }
@@ -61,11 +65,11 @@ pub(super) async fn ask(
             // A model may give less than the raised limit.
             Some(Err(error)) if limit_too_high(&error) && tally.output.refused(session.max_output_tokens) => {}
             Some(Err(error)) => {
-                keep_partial(session, &said)?;
+                keep_partial(session, if said.trim().is_empty() { &withdrawn } else { &said })?;
                 return Err(Halt::Failed(error.to_string()));
             }
             None => {
-                keep_partial(session, &said)?;
+                keep_partial(session, if said.trim().is_empty() { &withdrawn } else { &said })?;
                 return Err(Halt::Cancelled);
             }
         }

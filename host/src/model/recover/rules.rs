@@ -1,6 +1,7 @@
 //! What is tried again, how often, and after how long. Pure.
 
 use crate::model::ModelError;
+use crate::model::windows::too_long;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -79,6 +80,8 @@ fn most(error: &ModelError, policy: &Policy) -> u32 {
         {
             1
         }
+        // Nor does one make it shorter.
+        error if too_long(error).is_some() => 1,
         ModelError::Status { status: 408 | 409 | 425 | 429 | 500..=599, .. } => policy.attempts,
         ModelError::Unreachable { .. } | ModelError::Broken { .. } => policy.attempts.min(SILENT),
         _ => 1,

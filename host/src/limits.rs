@@ -84,7 +84,7 @@ impl Default for Limits {
             http_url_bytes: 8 << 10,
             http_redirects: 5,
             process_ms: 600_000,
-            process_output_bytes: 128 << 10,
+            process_output_bytes: 2 << 20,
             process_memory_mib: 4_096,
             process_count: 256,
             process_file_mib: 2_048,

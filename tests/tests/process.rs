@@ -513,10 +513,11 @@ async fn one_that_forks_without_pause_ends_with_its_call() {
         return;
     }
     let place = Place::bare();
-    // Each process lives for an instant, in a group of its own: where it is found it is no more.
+    // Each process lives for an instant, in a group of its own: where it is found it is no more. Not for ever, so that one
+    // that gets away takes no number that others need.
     place.file(
         "sprint.py",
-        "import os\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setpgid(0, 0)\n    open('steps', 'a').write('x')\n",
+        "import os\nfor _ in range(4000):\n    if os.fork(): os._exit(0)\n    os.setpgid(0, 0)\n    open('steps', 'a').write('x')\n",
     );
     let host = host(&place, BASH, "").await;
     let run = "for i in 1 2 3; do python3 sprint.py & done; while [ ! -s steps ]; do sleep 0.01; done; echo away";
@@ -689,4 +690,28 @@ async fn run_bash_ships_and_works_in_the_workspace_alone() {
         assert_eq!(finished.status, CallStatus::Failed, "{command}: {finished:?}");
     }
     assert_eq!(fs::read_to_string(place.home().join("astrarium.yaml")).unwrap(), config);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_command_prints_beyond_the_budget_is_in_a_file_of_the_session_whole() {
+    if !has_landlock() {
+        return;
+    }
+    let place = Place::new();
+    place.config("language: en\npermissions: { allow: [run_bash] }\n");
+    let script =
+        "name: p\nsteps:\n- calls: [{ tool: run_bash, input: { command: 'seq 1 150000; exit 3' } }]\n- say: done\n";
+    let host = place.host().await;
+    let (session, turn) = play(&host, script, "q", 3).await;
+    let seen = turn.outputs("run_bash").concat();
+    assert!(seen.starts_with("1\n2\n") && seen.trim_end().ends_with("150000\n[exit status 3]"), "{}", seen.len());
+    assert!(seen.len() < 40_000 && !seen.contains("\n75000\n"), "{}", seen.len());
+    let folder = host.options.session_folder(&session.id);
+    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(seen.contains(&format!("/session/{name}")), "{seen}");
+    let kept = fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = kept.lines().collect();
+    assert_eq!((lines.len(), lines[74_999], lines[150_000]), (150_001, "75000", "[exit status 3]"));
 }

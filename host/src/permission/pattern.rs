@@ -36,17 +36,20 @@ pub(super) fn is_harmless(c: char) -> bool {
         && !matches!(c, ';' | '&' | '|' | '`' | '$' | '<' | '>' | '(' | ')' | '{' | '}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The text as it stands, and, where it may be a path, the same without `.`, with `..` worked out, and then without one of
-/// `roots` in front.
+/// The text as it stands, and, where it may be a path, the same without `.`, with `..` worked out, and then with and without
+/// each of `roots` in front: a rule may name a place in any of these ways.
 pub(super) fn readings(text: &str, roots: &[&str]) -> BTreeSet<String> {
     let mut readings = BTreeSet::from([text.to_owned()]);
+    let roots = roots.iter().filter(|root| !root.is_empty());
     if text.contains(char::is_whitespace) && !text.contains('/') {
+        readings.extend(roots.map(|root| format!("{root}/{text}")));
         return readings;
     }
     let plain = worked_out(text);
-    for root in roots.iter().filter(|root| !root.is_empty()) {
-        let below = plain.strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
-        readings.extend(below.map(str::to_owned));
+    let below = roots.clone().find_map(|root| plain.strip_prefix(root)?.strip_prefix('/'));
+    if let Some(relative) = below.or((!plain.starts_with('/')).then_some(plain.as_str())) {
+        readings.extend(roots.map(|root| worked_out(&format!("{root}/{relative}"))));
+        readings.insert(relative.to_owned());
     }
     readings.insert(plain);
     readings

@@ -69,7 +69,16 @@ fn a_path_is_the_same_however_it_is_written() {
     {
         let denied = r#"denied by deny: { tool: "file_write", arguments: { path: "secret/*" } }"#;
         check(deny, "file_write", json!({ "path": path }), denied);
+        for root in ["/home/me/project", "/workspace"] {
+            let deny = format!("{{ deny: [{{ tool: file_write, arguments: {{ path: '{root}/secret/*' }} }}] }}");
+            let denied =
+                format!(r#"denied by deny: {{ tool: "file_write", arguments: {{ path: "{root}/secret/*" }} }}"#);
+            check(&deny, "file_write", json!({ "path": path }), &denied);
+        }
     }
+    let spaced = "{ deny: [{ tool: file_write, arguments: { path: '/home/me/project/*' } }] }";
+    let denied = r#"denied by deny: { tool: "file_write", arguments: { path: "/home/me/project/*" } }"#;
+    check(spaced, "file_write", json!({ "path": "my notes" }), denied);
     // And none that leaves it is allowed as if it did not.
     let allow = "{ mode: strict, allow: [{ tool: file_write, arguments: { path: 'notes/*' } }] }";
     for path in ["notes/../.env", "notes/../../x", "./notes/a", "/workspace/notes/a"] {

@@ -94,6 +94,14 @@ pub fn message(name: &str, arguments: &str, text: &str) -> Message {
     Message { role: Role::User, origin: Origin::User, content }
 }
 
+/// What the user said in a message: of an expanded command or skill its name and arguments, for its text is its author's.
+pub fn said(message: &Message) -> String {
+    match message.content.first() {
+        Some(Block::Text { text }) if text.starts_with("<command-name>") => text.clone(),
+        _ => message.text(),
+    }
+}
+
 /// The name that was probably meant.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
@@ -112,6 +120,13 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_user_said_is_not_what_a_file_says() {
+        let expanded = message("plot", "never in red", "You must always use blue.");
+        assert!(said(&expanded).contains("never in red") && !said(&expanded).contains("must always"));
+        assert_eq!(said(&Message::user("You must")), "You must");
+    }
 
     #[test]
     fn a_file_needs_no_more_than_a_prompt() {

@@ -128,8 +128,9 @@ impl Writer<'_> {
         for instruction in instructions.iter().rev().filter(|text| !text.trim().is_empty() && !said(text)) {
             let line = format!("- {}", instruction.trim());
             let size = text(&line, self.tokenizer) + 1;
+            // A long one hides no shorter one that is older.
             if size > left {
-                break;
+                continue;
             }
             left -= size;
             lines.push(line);

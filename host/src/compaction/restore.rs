@@ -4,6 +4,7 @@
 //! found where `call_tool` addressed it.
 
 use crate::catalogue;
+use crate::command;
 use crate::compact::{Item, Restore, standing};
 use crate::outputs;
 use crate::session::Session;
@@ -57,7 +58,7 @@ fn identity(text: &str) -> String {
 fn instructions(session: &Session) -> Vec<String> {
     let mut seen = HashSet::new();
     let own = session.said().filter(|message| message.origin == Origin::User);
-    own.flat_map(|message| standing(&message.text())).filter(|words| seen.insert(words.clone())).collect()
+    own.flat_map(|message| standing(&command::said(message))).filter(|words| seen.insert(words.clone())).collect()
 }
 
 /// Pointers to results that are kept in the session's own folder, each with its tool, most recent first.

@@ -135,6 +135,12 @@ impl Hooks {
                     }
                     goes_on
                 }
+                // Nobody's fault, so nothing is to be mended; the call does not run all the same.
+                Err(CallError::Cancelled) => {
+                    entries.extend(witness.tells("cancelled", ""));
+                    verdict.block = Some((plugin.name.clone(), "the user cancelled before it had judged".into()));
+                    false
+                }
                 failed => {
                     let told = plainly(&failed);
                     let reason = failure(failed);

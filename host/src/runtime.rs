@@ -24,6 +24,7 @@ pub use call::{CallError, CallStats, Guest};
 pub use clock::Clock;
 pub use guest::{ContextDesk, Desk, GuestEnv, GuestState, Preopen, Services};
 pub use invoke::{AgentBegins, AgentEnded, Answer, CompactFigures, StartAnswer, StepFigures, ToolAnswer};
+pub(crate) use kept_out::still_itself;
 pub use load::{Exports, LoadError, Loaded};
 pub use segments::Contribution;
 

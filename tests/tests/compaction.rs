@@ -4,6 +4,7 @@ use astrarium::compact::{Layer, Trigger};
 use astrarium::compaction::{self, Failure, Work};
 use astrarium::event::{EndReason, Event};
 use astrarium::host::{Host, Which};
+use astrarium::model::recover::{Policy, Recovering};
 use astrarium::model::scripted::Scripted;
 use astrarium::model::select;
 use astrarium::model::wire::Limits;
@@ -358,6 +359,31 @@ async fn what_a_broken_answer_had_said_is_kept() {
         server.plan(Said::new([Piece::Text("whole now")]));
         let turn = ask(&mut session, "again", 10, &CancellationToken::new(), |_| {}).await;
         assert_eq!((turn.outcome.answer.as_str(), server.violations().len()), ("whole now", 0), "{wire:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_an_answer_is_kept_when_later_tries_say_nothing() {
+    for (wire, name) in WIRES {
+        let place = place(200_000);
+        let host = place.host().await;
+        let server = Strict::start().await;
+        let policy = Policy { attempts: 3, first_wait_ms: 1, longest_wait_ms: 2, ..Policy::default() };
+        let model = select::open(name, &server.endpoints(Limits::default())).unwrap();
+        let model = Arc::new(Recovering::new(model, None, policy));
+        let mut session = host.session(Which::New { title: "t" }, model).unwrap();
+        let said = Said::new([Piece::Text("the first half "), Piece::Text("and the second")]);
+        let bytes = String::from_utf8(said.bytes(wire)).unwrap();
+        let end = if wire == Wire::Anthropic { "content_block_stop" } else { "\"finish_reason\":\"" };
+        server.plan(said.form(Form { cut: bytes.find(end), ..Form::default() }));
+        for _ in 0..2 {
+            let message = "busy".to_owned();
+            server.plan(Plan::Status { status: 503, kind: "overloaded_error", message, retry_after: None });
+        }
+        let turn = ask(&mut session, "tell", 10, &CancellationToken::new(), |_| {}).await;
+        assert_eq!((turn.outcome.reason, server.requests().len()), (EndReason::Failed, 3), "{wire:?}");
+        let texts: Vec<String> = session.messages().iter().map(|message| message.text()).collect();
+        assert!(texts.iter().any(|text| text.starts_with("the first half")), "{wire:?} {texts:?}");
     }
 }
 

@@ -8,8 +8,10 @@ use astrarium::host::{Host, Which};
 use astrarium::model::scripted::Scripted;
 use astrarium::session::Session;
 use astrarium::store::{AuditFilter, Task, TaskStatus};
-use astrarium::transcript::Usage;
-use astrarium_tests::place::{Place, ask, play};
+use astrarium::tool_call::text_of;
+use astrarium::transcript::{CallStatus, Usage};
+use astrarium_tests::place::{Place, ask, call, play};
+use serde_json::json;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -72,6 +74,22 @@ async fn a_gate_that_goes_wrong_lets_no_call_through() {
         assert_eq!(rows(&host, "pre-tool-use")[0].outcome, "failed", "{way}");
         assert_plain(&session);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_cancelled_while_a_gate_judges_does_not_run_and_blames_nobody() {
+    let place = hostile("pre-tool-use", "sleep");
+    let config = fs::read_to_string(place.home().join("astrarium.yaml")).unwrap().replace("250", "60000");
+    place.config(&config);
+    let host = place.host().await;
+    let cancel = CancellationToken::new();
+    let calling = call(&host, "version", json!({}), &cancel);
+    // The gate sleeps for longer than this test may take, so whenever it is cancelled, it has not judged.
+    let (finished, ()) = tokio::join!(calling, async { cancel.cancel() });
+    let said = text_of(&finished.parts);
+    assert!(finished.status != CallStatus::Ok && !said.contains("mend"), "{said}");
+    let told = rows(&host, "pre-tool-use");
+    assert!(!told.is_empty() && told.iter().all(|row| row.outcome == "cancelled"), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -308,6 +308,30 @@ async fn a_folder_to_read_is_not_written_by_a_link_or_a_rename() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_granted_folder_that_becomes_a_link_opens_nothing_to_a_program() {
+    if !has_landlock() {
+        return;
+    }
+    let place = Place::bare();
+    let (around, secret) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = around.path().canonicalize().unwrap().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(secret.path().join("key"), "SECRET\n").unwrap();
+    let rules = format!(
+        "[{{ program: bash, fs: [{{ path: workspace, mode: rw }}, {{ path: \"{}\", mode: rw }}] }}]",
+        data.display()
+    );
+    let host = host(&place, &rules, "").await;
+    let look = json!({ "arguments": ["-c", format!("cat {}/key; echo x > {0}/new", data.display())] });
+    ran(&host, look.clone()).await;
+    fs::remove_dir_all(&data).unwrap();
+    std::os::unix::fs::symlink(secret.path(), &data).unwrap();
+    let (status, said) = run(&host, look).await;
+    assert!(status == CallStatus::Failed && said.contains("has become a link to another place"), "{status:?} {said}");
+    assert!(!said.contains("SECRET") && !secret.path().join("new").exists(), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_says_it_changes_nothing_runs_programs_that_cannot() {
     if !has_landlock() {
         return;

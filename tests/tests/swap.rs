@@ -6,7 +6,7 @@ use astrarium::model::scripted::Scripted;
 use astrarium::plugin::State;
 use astrarium::tool_call::text_of;
 use astrarium::transcript::CallStatus;
-use astrarium_tests::place::{Place, Turn, ask, call, guests};
+use astrarium_tests::place::{Place, Turn, ask, call, guests, share};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -161,6 +161,20 @@ async fn a_gate_is_not_swapped_for_a_version_that_judges_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_for_calls_and_results_is_not_swapped_for_one_that_judges_results_alone() {
+    let place = Place::bare();
+    place.plugin("hook-hostile").config("language: en\n");
+    let host = place.host().await;
+    fs::copy(share().join("plugins/redact/redact.wasm"), component(&place.plugins().join("hook-hostile"))).unwrap();
+    host.registry.refresh().await;
+    let snapshot = host.registry.snapshot();
+    let plugin = snapshot.plugin("hook-hostile").unwrap();
+    let error = plugin.error.clone().unwrap_or_default();
+    assert!(plugin.state == State::Live && error.contains("no longer exports the gate"), "{error}");
+    assert!(plugin.status().hooks.iter().any(|hook| hook == "pre-tool-use"), "{:?}", plugin.status());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gate_that_cannot_load_keeps_every_call_out_until_it_is_disabled() {
     let place = Place::bare();
     put(&place, "a");
@@ -274,6 +288,34 @@ async fn a_running_host_sees_a_switch_a_grant_and_a_revocation() {
     place.config("grants: []\n");
     becomes(State::Waiting).await;
     assert!(host.registry.snapshot().plugin("echo").unwrap().status().granted.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_back_holds_though_the_config_does_not_read_and_before_anything_is_watched() {
+    let place = Place::bare();
+    let good = "grants:\n- { plugin: echo, kv: true }\n";
+    place.plugin("echo").config(good);
+    let host = place.host().await;
+    let state = || host.registry.snapshot().plugin("echo").unwrap().state;
+    assert_eq!(state(), State::Live);
+    // Between the first look and the watch.
+    astrarium::config::set_disabled(&place.home(), "echo", true).unwrap();
+    let changed = Arc::new(Notify::new());
+    let _watching = {
+        let changed = changed.clone();
+        host.watch(move |_| changed.notify_one()).unwrap()
+    };
+    let becomes = async |wanted: State| {
+        while state() != wanted {
+            changed.notified().await;
+        }
+    };
+    becomes(State::Disabled).await;
+    astrarium::config::set_disabled(&place.home(), "echo", false).unwrap();
+    becomes(State::Live).await;
+    place.config("grants: [\n");
+    assert_eq!(place.run(&["plugin", "revoke", "echo"]).status, 0);
+    becomes(State::Waiting).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

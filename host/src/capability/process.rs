@@ -22,9 +22,10 @@ mod view;
 
 use crate::grant::{FsMode, ProcessRule, Root};
 use crate::program::{self, Refusal};
-use crate::runtime::GuestState;
 use crate::runtime::contract::astrarium::host::process;
 use crate::runtime::contract::astrarium::host::types::Error;
+use crate::runtime::{GuestState, still_itself};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct Native {
     pub workspace: PathBuf,
     /// The library.
     pub library: PathBuf,
+    /// Where granted folders really are, by the path that names them.
+    pub folders: BTreeMap<PathBuf, PathBuf>,
     /// Real paths that no program reaches, whatever folder covers them.
     pub kept_out: Vec<PathBuf>,
     /// Whether programs run where the kernel has no Landlock: an operator's decision.
@@ -49,7 +52,7 @@ impl Native {
             Root::Library => self.library.clone(),
             // Never in effect for a program (`plugin/effective.rs`): other folders for each call, or many at once.
             Root::Session | Root::Skills => PathBuf::new(),
-            Root::Folder(path) => path.clone(),
+            Root::Folder(path) => self.folders.get(path).unwrap_or(path).clone(),
         }
     }
 }
@@ -73,7 +76,13 @@ impl process::Host for GuestState {
     async fn run(&mut self, command: process::Command) -> Result<process::Outcome, Error> {
         let judged =
             program::judge(&self.env.plugin, &self.env.effective.process, &command.program, &command.arguments)
-                .and_then(|rule| Ok((rule, self.working_dir(rule, command.working_dir.as_deref())?)));
+                .and_then(|rule| {
+                    for folder in &rule.fs {
+                        still_itself(&self.env.native.place(&folder.path))
+                            .map_err(|reason| Refusal::Denied(format!("process: {reason}")))?;
+                    }
+                    Ok((rule, self.working_dir(rule, command.working_dir.as_deref())?))
+                });
         let (rule, dir) = judged.map_err(|refusal| {
             let (rule, told) = match &refusal {
                 Refusal::Denied(reason) => ("no rule allows it", Error::Denied(reason.clone())),
@@ -110,14 +119,7 @@ impl GuestState {
                 .filter(|path| path.is_dir())
                 .ok_or_else(|| Refusal::Invalid(format!("process: the working folder {} is not there", shown())))
         };
-        let place = native.place(&folder.path);
-        let base = real(&place)?;
-        if place.strip_prefix(&native.workspace).is_ok_and(|rest| base != native.workspace.join(rest)) {
-            return Err(Refusal::Denied(format!(
-                "process: the granted folder {} has become a link to another place",
-                place.display()
-            )));
-        }
+        let base = real(&native.place(&folder.path))?;
         let dir = real(&base.join(&rest))?;
         // The library lies inside the home, which is kept out; a rule that names it opens it.
         let kept_out = |place: &&PathBuf| dir.starts_with(place) && !base.starts_with(place);

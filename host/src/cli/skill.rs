@@ -64,10 +64,8 @@ struct Found {
 }
 
 /// All skills in the order in which a session lists them; what was passed over is said on standard error.
-fn all(options: &Options) -> Result<Vec<Found>> {
-    let registry = Registry::new(options.skill_roots());
-    registry.refresh();
-    let snapshot = registry.snapshot();
+fn all(options: &Options, around: &Around) -> Result<Vec<Found>> {
+    let snapshot = &around.skills;
     snapshot.problems.iter().chain(&snapshot.shadows).for_each(|line| note_line(&notice(line)));
     // A home without a database has used nothing; looking at skills is no reason to make one.
     let store = options.database().exists().then(|| Store::open(&options.database())).transpose()?;
@@ -86,7 +84,7 @@ fn all(options: &Options) -> Result<Vec<Found>> {
 }
 
 fn list(options: &Options, json: bool) -> Result<Exit> {
-    let all = all(options)?;
+    let all = all(options, &Around::new(options))?;
     if json {
         let documents: Vec<Value> = all.iter().map(document).collect();
         print_line(&serde_json::to_string_pretty(&documents)?);
@@ -104,7 +102,8 @@ fn list(options: &Options, json: bool) -> Result<Exit> {
 
 fn show(options: &Options, name: &str, json: bool) -> Result<Exit> {
     let asked = skill::folded(name);
-    let found = all(options)?.into_iter().find(|found| found.live.key == asked);
+    let around = Around::new(options);
+    let found = all(options, &around)?.into_iter().find(|found| found.live.key == asked);
     let found = found
         .ok_or_else(|| usage(format!("there is no skill {name:?}; `astrarium skill list` shows those there are")))?;
     if json {
@@ -129,7 +128,7 @@ fn show(options: &Options, name: &str, json: bool) -> Result<Exit> {
     if let Some(used) = &found.used {
         print(&format!("used: {} times, score {:.3}", used.uses, found.score));
     }
-    Around::new(options).explain(file, skill).iter().for_each(|line| print(line));
+    around.explain(file, skill).iter().for_each(|line| print(line));
     skill.findings.iter().for_each(|finding| print(&finding_line(file, finding)));
     print_line(&format!("\n{}", crate::plain::lines(&skill.body)));
     Ok(Exit::Done)

@@ -39,16 +39,15 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
 pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str) -> (GuestEnv, Capabilities) {
     let name = &manifest.name;
     let (effective, missing) = effective(settings, manifest, digest);
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let preopens = effective.fs.iter().flat_map(|rule| {
         let writable = rule.mode == FsMode::Rw;
-        let by_path = |path: &PathBuf, writable| {
-            let host = path.canonicalize().unwrap_or_else(|_| path.clone());
-            Preopen { host, guest: path.to_string_lossy().into_owned(), writable }
+        let by_path = |path: &PathBuf, writable| Preopen {
+            host: real(path),
+            guest: path.to_string_lossy().into_owned(),
+            writable,
         };
-        let named = |host: &PathBuf, guest: &str| {
-            let host = host.canonicalize().unwrap_or_else(|_| host.clone());
-            Preopen { host, guest: guest.into(), writable }
-        };
+        let named = |host: &PathBuf, guest: &str| Preopen { host: real(host), guest: guest.into(), writable };
         match &rule.path {
             Root::Workspace => vec![named(&settings.workspace, "/workspace")],
             // Another folder for each call.
@@ -67,9 +66,14 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
     };
     let injected = effective.http.iter().flat_map(|rule| rule.inject.values()).map(|template| &template.secret);
     let secrets = injected.filter_map(|name| Some((name.clone(), settings.secrets.get(name)?.clone()))).collect();
+    let of_programs = effective.process.iter().flat_map(|rule| &rule.fs).filter_map(|rule| match &rule.path {
+        Root::Folder(path) => Some((path.clone(), real(path))),
+        Root::Workspace | Root::Library | Root::Session | Root::Skills => None,
+    });
     let native = Native {
-        workspace: settings.workspace.clone(),
-        library: settings.library.clone(),
+        workspace: real(&settings.workspace),
+        library: real(&settings.library),
+        folders: of_programs.collect(),
         kept_out: settings.kept_out.clone(),
         without_landlock: settings.without_landlock,
     };

@@ -2,6 +2,7 @@
 
 use super::captured::Captured;
 use super::clock::Clock;
+use super::kept_out::still_itself;
 use super::limiter::Limiter;
 use super::{contract, fs_gate};
 use crate::assignment::Way;
@@ -35,21 +36,6 @@ pub struct Preopen {
     pub guest: String,
     /// Whether it may be written to.
     pub writable: bool,
-}
-
-impl Preopen {
-    /// Its real path was judged when the plugin was loaded. Whoever may write beside it can have put a link there since then.
-    fn still_itself(&self) -> Result<(), String> {
-        let shown = self.host.display();
-        let real =
-            self.host.canonicalize().map_err(|error| format!("cannot open the granted folder {shown}: {error}"))?;
-        match real == self.host {
-            true => Ok(()),
-            false => Err(format!(
-                "the granted folder {shown} has become a link to another place; put the folder back, or grant the other place"
-            )),
-        }
-    }
 }
 
 /// Where an open descriptor is.
@@ -250,7 +236,7 @@ impl GuestState {
                 builder.env(name, value);
             }
         }
-        env.preopens.iter().try_for_each(Preopen::still_itself)?;
+        env.preopens.iter().try_for_each(|folder| still_itself(&folder.host))?;
         let mut preopens = env.preopens.clone();
         let session = session_folder(&env, &services);
         let own = |host: &PathBuf| Preopen { host: host.clone(), guest: outputs::GUEST.into(), writable: false };

@@ -19,6 +19,19 @@ pub(super) fn carries(kept_out: &[PathBuf], base: &Path, path: &str) -> bool {
     kept_out.iter().any(|place| place.starts_with(&resolved) || resolved.starts_with(place))
 }
 
+/// Whether a folder is still the one that was judged, by its real path, when its plugin was loaded. Whoever may write beside it
+/// can have put a link in its place since then.
+pub(crate) fn still_itself(folder: &Path) -> Result<(), String> {
+    let shown = folder.display();
+    let real = folder.canonicalize().map_err(|error| format!("cannot open the granted folder {shown}: {error}"))?;
+    match real == folder {
+        true => Ok(()),
+        false => Err(format!(
+            "the granted folder {shown} has become a link to another place; put the folder back, or grant the other place"
+        )),
+    }
+}
+
 /// The real path; of what does not exist yet, the real path of the nearest folder that does, and the rest.
 fn resolve(path: &Path) -> PathBuf {
     let mut rest = Vec::new();

@@ -38,10 +38,10 @@ pub(super) async fn ask(
             ModelEvent::ToolUse { .. } => {}
             ModelEvent::Withdrawn => {
                 // Tries that follow may say nothing at all.
-                if !said.trim().is_empty() {
-                    withdrawn = std::mem::take(&mut said);
+                let last = std::mem::take(&mut said);
+                if !last.trim().is_empty() {
+                    withdrawn = last;
                 }
-                said.clear();
                 (run.sink)(Event::Withdrawn);
             }
             ModelEvent::Waiting { attempt, left, reason } => {
@@ -55,6 +55,7 @@ pub(super) async fn ask(
             reply = session.model.ask(&request, &mut on_event) => Some(reply),
             () = run.cancel.cancelled() => None,
         };
+        let partial = if said.trim().is_empty() { &withdrawn } else { &said };
         match reply {
             Some(Ok(reply)) => {
                 session.record_request(account, &reply, tally.steps)?;
@@ -65,11 +66,11 @@ pub(super) async fn ask(
             // A model may give less than the raised limit.
             Some(Err(error)) if limit_too_high(&error) && tally.output.refused(session.max_output_tokens) => {}
             Some(Err(error)) => {
-                keep_partial(session, if said.trim().is_empty() { &withdrawn } else { &said })?;
+                keep_partial(session, partial)?;
                 return Err(Halt::Failed(error.to_string()));
             }
             None => {
-                keep_partial(session, if said.trim().is_empty() { &withdrawn } else { &said })?;
+                keep_partial(session, partial)?;
                 return Err(Halt::Cancelled);
             }
         }

@@ -132,6 +132,15 @@ mod tests {
             assert_eq!(after(&status(code, None, None), 1), None, "{code}");
         }
         assert_eq!(after(&status(429, Some("insufficient_quota"), None), 1), None, "no wait brings money back");
+        let long = ModelError::Status {
+            url: "u".into(),
+            status: 500,
+            kind: None,
+            message: "prompt is too long: 208310 tokens > 200000 maximum".into(),
+            cure: "c",
+            retry_after: None,
+        };
+        assert_eq!(after(&long, 1), None, "no wait makes it shorter");
         assert_eq!(after(&ModelError::Config("c".into()), 1), None);
     }
 

@@ -134,8 +134,11 @@ pub fn freeze(entries: &[Entry<'_>], budget: u64, tokens: impl Fn(&Entry<'_>) ->
 /// The address under which a model reaches a tool that is not in its schema. The host unwraps it.
 pub const CALL_TOOL: &str = "call_tool";
 
+/// The tool that finds others by words. A line of its answer that begins with a tool's name is about that tool.
+pub const SEARCH_TOOL: &str = "tool_search";
+
 /// Tools by which others are found and reached; they are in the schema from the start.
-const ADDRESSES: [&str; 2] = [CALL_TOOL, "tool_search"];
+const ADDRESSES: [&str; 2] = [CALL_TOOL, SEARCH_TOOL];
 
 /// Tools that are new or have changed since the model was told, in order; they count as told from now on.
 pub fn news<'e, 'a>(told: &mut Told, entries: &'e [Entry<'a>]) -> Vec<&'e Entry<'a>> {

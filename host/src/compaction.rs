@@ -143,11 +143,8 @@ pub async fn compact(
     let mut made: Option<(Compacted, Option<Usage>)> = None;
     for layer in &plan.layers {
         let summary = match layer {
-            Layer::Summary => match summary::ask(session, &input, &extra, tokens, work).await? {
-                Ok((text, usage)) => {
-                    *spent = spent.plus(usage);
-                    Some((text, usage))
-                }
+            Layer::Summary => match summary::ask(session, &input, &extra, tokens, (&mut *spent, work)).await? {
+                Ok(written) => Some(written),
                 Err(reason) => {
                     reasons.push(format!("{}: {reason}", layer.as_str()));
                     continue;
@@ -188,6 +185,7 @@ pub async fn compact(
         layer: layer.as_str(),
         messages: figures.messages,
         tokens: figures.tokens,
+        reason: record.reason.clone(),
     });
     hooks.post_compact(&context, work.cancel, &figures).await;
     Ok(record)

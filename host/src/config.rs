@@ -327,6 +327,7 @@ mod tests {
     fn every_mistake_has_its_line() {
         for (text, line) in [
             ("\nretry: { attempts: 0 }\n", "line 2, column 20: retry: attempts: must be from 1 to 100"),
+            ("retry: { silence_s: 0 }\n", "line 1, column 21: retry: silence_s: must be from 1 to 86400"),
             ("max_steps: 0\n", "line 1, column 12: max_steps: must be at least 1"),
             ("\nlanguage: fr\n", "line 2, column 11: language: \"fr\" is none of zh, en"),
             ("agents:\n  depth: 9\n", "line 2, column 10: agents: depth: must be from 0 to 3"),

@@ -40,6 +40,8 @@ pub struct Setup {
     pub prompt_tokens: u64,
     /// The model's window, in tokens.
     pub window: u64,
+    /// Whether the operator named it, so that what a server once said of it counts no more.
+    pub window_named: bool,
     /// How the model counts.
     pub tokenizer: Tokenizer,
     /// How long the provider is asked to keep what it cached.

@@ -77,6 +77,9 @@ pub enum Event {
         messages: (u32, u32),
         /// Tokens before and after, as well as they are known.
         tokens: (u64, u64),
+        /// Why it is no other layer, where another was tried first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Something the user should know.
     Notice {

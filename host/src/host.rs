@@ -242,13 +242,15 @@ impl Host {
     pub fn setup(&self, model: &str, wishes: Wishes) -> Result<Setup> {
         let roots = [self.options.home.join("personas"), self.options.share.join("personas")];
         let name = self.config.persona.as_deref().unwrap_or(persona::DEFAULT);
+        let window = self.window(if model.is_empty() { "scripted:no-model" } else { model })?;
         Ok(Setup {
             persona: persona::load(&roots, name, self.language())?,
             notes: self.config.prompt.notes(model),
             wishes,
             memory_mechanics: self.config.prompt.memory_mechanics,
             prompt_tokens: self.config.prompt.tokens.unwrap_or(PROMPT_TOKENS),
-            window: self.window(if model.is_empty() { "scripted:no-model" } else { model })?.0,
+            window: window.tokens,
+            window_named: window.named,
             tokenizer: Tokenizer::of(model),
             cache_life: self.config.cache_life,
             agents: agent::list(Roster::read(&self.options.agent_roots()).all().map(|found| &*found.definition)),

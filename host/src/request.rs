@@ -24,6 +24,9 @@ pub struct ToolSpec {
 pub enum ToolChoice {
     /// As the model likes.
     Auto,
+    /// Words are wanted and calls are of no use, but the choice stays as it is in the other requests: where it changes, a
+    /// provider forgets the messages that it cached.
+    Unwanted,
     /// No calls: an answer in words.
     None,
 }

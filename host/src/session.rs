@@ -39,6 +39,15 @@ pub struct Post {
     pub depth: u32,
 }
 
+/// A model that writes the summaries of another one.
+#[derive(Clone)]
+pub struct Summarizer {
+    /// Who.
+    pub model: Arc<dyn Model>,
+    /// Its window, in tokens.
+    pub window: u64,
+}
+
 /// What a session works with.
 pub struct Parts {
     /// Where it is recorded.
@@ -48,7 +57,7 @@ pub struct Parts {
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// Who writes summaries, when it is another one.
-    pub summary_model: Option<Arc<dyn Model>>,
+    pub summary_model: Option<Summarizer>,
     /// What its prompts are made of.
     pub setup: Setup,
     /// Where it works.
@@ -77,7 +86,7 @@ pub struct Session {
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// Who writes summaries, when it is another one.
-    pub summary_model: Option<Arc<dyn Model>>,
+    pub summary_model: Option<Summarizer>,
     /// Its hooks.
     pub hooks: Arc<Hooks>,
     /// Runs its calls.
@@ -131,7 +140,7 @@ impl Session {
         })?);
         let desk = Desk::default().within(setup.reach.clone()).keeping(outputs);
         let calls = Calls::new(registry, desk.with_skills(skills.clone()).with_forks());
-        let (view, renewed) = view::View::open(&store, &id, model.name(), &messages)?;
+        let (view, renewed) = view::View::open(&store, &id, model.name(), &messages, !setup.window_named)?;
         let mut session = Self {
             id,
             store,

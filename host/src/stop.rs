@@ -1,6 +1,6 @@
 //! The stop rule: what a turn does after an answer of the model. Pure.
 
-use crate::transcript::{Block, StopReason};
+use crate::transcript::{Block, Reply, StopReason};
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,20 @@ pub fn next(content: &[Block], stop: &StopReason, step: u32, max_steps: u32) -> 
         (false, StopReason::Pause) if step < max_steps => Next::GoOn,
         (false, StopReason::MaxTokens) if step < max_steps => Next::Continue,
         (false, _) => Next::Done,
+    }
+}
+
+/// Whether the last call of an answer was cut off with it at the output limit. One of which not even a letter of the
+/// arguments came is marked as malformed, or it would run with none.
+pub fn cuts_a_call(reply: &mut Reply) -> bool {
+    match (&reply.stop, reply.content.last_mut()) {
+        (StopReason::MaxTokens, Some(Block::ToolUse { input, malformed, .. })) => {
+            if malformed.is_none() && input.as_object().is_some_and(|object| object.is_empty()) {
+                *malformed = Some(String::new());
+            }
+            malformed.is_some()
+        }
+        _ => false,
     }
 }
 
@@ -96,6 +110,11 @@ impl OutputLimit {
         self.continued <= CONTINUED
     }
 
+    /// Notes an answer that came whole: what is cut after it is another one.
+    pub fn whole(&mut self) {
+        self.continued = 0;
+    }
+
     /// The server does not take the raised limit: back to the usual one. True where it was raised.
     pub fn refused(&mut self, usual: u32) -> bool {
         let raised = self.raised.is_some_and(|raised| raised > usual);
@@ -125,6 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_is_cut_at_the_limit_is_not_taken_for_one_without_arguments() {
+        let cut = |stop: StopReason, input: serde_json::Value, malformed: Option<&str>| {
+            let call = Block::ToolUse { id: "1".into(), name: "t".into(), input, malformed: malformed.map(Into::into) };
+            let content = vec![Block::Text { text: "so".into() }, call];
+            let mut reply = Reply { content, stop, usage: Default::default(), model: String::new() };
+            let cut = cuts_a_call(&mut reply);
+            let Some(Block::ToolUse { malformed, .. }) = reply.content.pop() else { unreachable!("it is there") };
+            (cut, malformed)
+        };
+        assert_eq!(cut(StopReason::MaxTokens, json!({}), None), (true, Some(String::new())));
+        assert_eq!(cut(StopReason::MaxTokens, json!({}), Some("{\"a")), (true, Some("{\"a".into())));
+        assert_eq!(cut(StopReason::MaxTokens, json!({"a": 1}), None), (false, None), "half an object is none");
+        assert_eq!(cut(StopReason::ToolUse, json!({}), None), (false, None));
+    }
+
+    #[test]
     fn the_same_step_again_and_again_is_told_then_stopped() {
         let mut repeats = Repeats::default();
         let steps: Vec<_> = [1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2].map(|step| repeats.step(step)).into();
@@ -139,6 +174,9 @@ mod tests {
         assert!(limit.cut(8_192, 200_000));
         assert_eq!(limit.limit(8_192), 32_768);
         assert_eq!([(); 4].map(|()| limit.cut(8_192, 200_000)), [true, true, true, false]);
+        limit.whole();
+        assert!(limit.cut(8_192, 200_000), "another answer is continued as often");
+        assert_eq!(limit.limit(8_192), 32_768, "and the limit is not raised again");
         assert!(
             limit.refused(8_192) && !limit.refused(8_192),
             "a server that takes no more is asked with the usual one"

@@ -22,7 +22,7 @@ use crate::prompt::Segment;
 use crate::prompt::effective::Wishes;
 use crate::roster::{Found, Roster};
 use crate::runtime::Desk;
-use crate::session::{Parts, Post, Session};
+use crate::session::{Parts, Post, Session, Summarizer};
 use crate::skills::Owner;
 use crate::store::{NewAgent, NewSession, Store};
 use crate::tokens::Tokenizer;
@@ -68,7 +68,7 @@ pub struct Office<'a> {
     store: Arc<Store>,
     registry: Arc<Registry>,
     model: Arc<dyn Model>,
-    summary_model: Option<Arc<dyn Model>>,
+    summary_model: Option<Summarizer>,
     setup: Setup,
     workspace: PathBuf,
     max_output_tokens: u32,

@@ -13,7 +13,7 @@ use crate::prompt;
 use crate::prompt::nudge::Watch;
 use crate::runtime::StepFigures;
 use crate::session::Session;
-use crate::stop::{self, Next, OutputLimit, Repeated, Repeats};
+use crate::stop::{self, Next, OutputLimit, Repeats};
 use crate::store::StoreError;
 use crate::subagent::Office;
 use crate::transcript::{Block, Message, Origin, Reply, Role, StopReason, Usage, text_of};
@@ -25,7 +25,7 @@ mod ends;
 mod nudges;
 
 use asking::ask;
-use nudges::{nudge, repetition};
+use nudges::{Hopeless, cut_call, nudge, repetition};
 
 /// How a turn is to run.
 pub struct Run<'a> {
@@ -141,20 +141,21 @@ async fn steps(
     loop {
         tally.steps += 1;
         let context = session.context(tally.steps);
-        let reply = ask(session, ToolChoice::Auto, run, tally).await?;
+        let mut reply = ask(session, ToolChoice::Auto, run, tally).await?;
         if silenced(&reply) && tally.output.cut(session.max_output_tokens, session.window().tokens) {
             continue;
         }
+        let cut = stop::cuts_a_call(&mut reply);
         let seq = record(session, &reply)?;
         let next = stop::next(&reply.content, &reply.stop, tally.steps, run.max_steps);
-        let mut repeated = Repeated::No;
+        let mut hopeless = None;
         let figures = match next {
             Next::RunCalls | Next::LastWord => {
                 session.lay_out()?;
                 let figures = calls::run_all(session, seq, &reply, &context, run, tally).await?;
                 if next == Next::RunCalls {
                     nudge(session, tally)?;
-                    repeated = repetition(session, &reply, tally)?;
+                    hopeless = repetition(session, &reply, tally)?.or(cut_call(session, cut, tally)?);
                 }
                 figures
             }
@@ -165,11 +166,8 @@ async fn steps(
             compact_as_wanted(session, &instructions, run, tally).await?;
         }
         match next {
-            Next::RunCalls if repeated == Repeated::Stop => {
-                let why = "the model repeats the same call; it is asked for its answer without tools";
-                let texts =
-                    (session.texts().get("same-call-stop").into(), session.texts().get("same-call-note").into());
-                return last_word(session, run, tally, why.into(), texts).await;
+            Next::RunCalls if let Some(Hopeless { why, said, note }) = hopeless => {
+                return last_word(session, run, tally, why.into(), (said, note)).await;
             }
             Next::RunCalls | Next::GoOn => {}
             Next::Continue if tally.output.cut(session.max_output_tokens, session.window().tokens) => {

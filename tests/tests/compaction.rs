@@ -4,56 +4,30 @@ use astrarium::compact::{Layer, Trigger};
 use astrarium::compaction::{self, Failure, Work};
 use astrarium::event::{EndReason, Event};
 use astrarium::host::{Host, Which};
-use astrarium::model::recover::{Policy, Recovering};
 use astrarium::model::scripted::Scripted;
 use astrarium::model::select;
 use astrarium::model::wire::Limits;
-use astrarium::session::Session;
+use astrarium::request::ToolChoice;
+use astrarium::session::{Session, Summarizer};
 use astrarium::store::{KvScope, Task, TaskStatus};
-use astrarium::transcript::{Block, Message, Origin, Role, Usage};
+use astrarium::transcript::{Block, Origin, Usage};
+use astrarium_tests::laws::assert_accepted;
 use astrarium_tests::place::{Place, ask, play};
 use astrarium_tests::strict::{Form, Piece, Plan, Said, Strict, Wire};
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 const WIRES: [(Wire, &str); 2] = [(Wire::Anthropic, "anthropic:strict-1"), (Wire::OpenAi, "openai:strict-1")];
 const QUESTION: &str = "Always answer in French. Measure each of the fields and then name the brightest one.";
 
+const CONFIG: &str = "language: en\ngrants:\n- { plugin: echo, kv: true }\n- { plugin: compact-watch, kv: true }\n";
+
 fn place(window: u64) -> Place {
     let place = Place::new();
-    place.plugin("echo").plugin("compact-watch").config(&format!(
-        "language: en\ncontext_window: {window}\ngrants:\n- {{ plugin: echo, kv: true }}\n- {{ plugin: compact-watch, kv: true }}\n"
-    ));
+    place.plugin("echo").plugin("compact-watch").config(&format!("{CONFIG}context_window: {window}\n"));
     place
-}
-
-/// The laws of a conversation that any server accepts.
-#[track_caller]
-fn assert_whole(messages: &[Arc<Message>]) {
-    assert_eq!(messages.first().map(|message| message.role), Some(Role::User));
-    let mut waiting: HashSet<&str> = HashSet::new();
-    for (at, message) in messages.iter().enumerate() {
-        assert!(!message.content.is_empty(), "message {at} is empty");
-        let mut answered = HashSet::new();
-        for block in &message.content {
-            match block {
-                Block::ToolResult { id, .. } => assert!(answered.insert(id.as_str()), "{id} is answered twice"),
-                Block::Text { text } => assert!(!text.trim().is_empty(), "message {at} has a blank text"),
-                _ => {}
-            }
-        }
-        assert_eq!(answered, waiting, "calls before message {at} and its results");
-        waiting = HashSet::new();
-        for block in &message.content {
-            if let Block::ToolUse { id, .. } = block {
-                waiting.insert(id);
-            }
-        }
-    }
-    assert!(waiting.is_empty());
 }
 
 fn counted(host: &Host, session: &Session, key: &str) -> i64 {
@@ -92,7 +66,7 @@ async fn five_thousand_steps_in_a_small_window_end_and_still_know_what_was_asked
     let turn = ask(&mut session, QUESTION, STEPS + 1, &CancellationToken::new(), |_| {}).await;
     assert_eq!((turn.outcome.reason, turn.outcome.error.as_deref()), (EndReason::Done, None));
     assert_eq!((turn.outcome.answer.as_str(), turn.outcome.tool_calls), ("la plus brillante", STEPS));
-    assert_whole(session.conversation());
+    assert_accepted(session.conversation());
 
     let compactions = host.store.compactions(&session.id).unwrap();
     assert!(compactions.len() > 5, "{}", compactions.len());
@@ -136,6 +110,7 @@ fn open(host: &Host, name: &str, server: &Strict) -> Session {
 async fn a_server_that_refuses_the_length_is_believed_and_the_answer_comes_all_the_same() {
     for (wire, name) in WIRES {
         let place = place(200_000);
+        place.config(CONFIG);
         let host = place.host().await;
         let server = Strict::start().await;
         let mut session = open(&host, name, &server);
@@ -170,9 +145,18 @@ async fn a_server_that_refuses_the_length_is_believed_and_the_answer_comes_all_t
         let model = select::open(name, &server.endpoints(Limits::default())).unwrap();
         let session = host.session(Which::Named(&id), model).unwrap();
         assert_eq!(session.conversation(), seen);
-        assert_eq!(session.window().tokens, 24_000);
+        assert_eq!(session.window().tokens, 24_000, "a window that nobody named is the one that the server said");
         drop(session);
         drop(host);
+        for (named, tokens) in
+            [("context_window: 60000", 60_000), ("context_windows: { \"scripted:x\": 9000 }", 24_000)]
+        {
+            place.config(&format!("{CONFIG}{named}\n"));
+            let host = place.host().await;
+            let model = select::open(name, &server.endpoints(Limits::default())).unwrap();
+            let session = host.session(Which::Named(&id), model).unwrap();
+            assert_eq!(session.window().tokens, tokens, "what the operator names counts from then on: {named}");
+        }
         let view: Value = place.run(&["session", "show", &id, "--json"]).json();
         assert_eq!(view["messages"].as_array().unwrap().len(), seen.len());
         let full = place.run(&["session", "show", &id, "--full"]).stdout;
@@ -268,6 +252,193 @@ async fn a_cheaper_model_writes_the_summary_where_the_config_names_one() {
     assert_eq!(last.model, "scripted:cheap", "the ledger says who was paid");
 }
 
+/// A session of twenty steps with `server`, ready for a compaction.
+async fn grown(host: &Host, name: &str, server: &Strict) -> Session {
+    let mut session = open(host, name, server);
+    for id in 0..20 {
+        server.plan(echo(id, &format!("{id} {}", "measured ".repeat(300))));
+    }
+    server.plan(Said::new([Piece::Text("c'est le champ 3")]));
+    let turn = ask(&mut session, QUESTION, 30, &CancellationToken::new(), |_| {}).await;
+    assert_eq!(turn.outcome.answer, "c'est le champ 3", "{:?}", turn.outcome.error);
+    session
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_model_that_fails_is_said_and_the_one_that_answers_writes_it_behind_its_cached_prefix() {
+    for (wire, name) in WIRES {
+        let place = place(200_000);
+        let host = place.host().await;
+        let (server, cheap) = (Strict::start().await, Strict::start().await);
+        let mut session = grown(&host, name, &server).await;
+        let model = select::open("anthropic:strict-cheap", &cheap.endpoints(Limits::default())).unwrap();
+        session.summary_model = Some(Summarizer { model, window: 4_000 });
+        let message = "no such model".to_owned();
+        cheap.plan(Plan::Status { status: 404, kind: "not_found_error", message, retry_after: None });
+        server.plan(Said::new([Piece::Text("<summary>1. Goal: told by the one that answers</summary>")]));
+
+        let (seen, cancel) = (Mutex::new(Vec::new()), CancellationToken::new());
+        let sink = |event| seen.lock().unwrap().push(event);
+        let work = Work { step: 0, sink: &sink, cancel: &cancel };
+        let mut spent = Usage::default();
+        let done = compaction::compact(&mut session, Trigger::Manual, "", &mut spent, &work).await.unwrap();
+        assert_eq!(done.layer, Some(Layer::Summary), "{wire:?} {done:?}");
+        assert!(shown(&session).contains("told by the one that answers"));
+        let seen = seen.lock().unwrap();
+        let told = seen.iter().any(|event| {
+            matches!(event, Event::Notice { text } if text.contains("anthropic:strict-cheap") && text.contains("no such model"))
+        });
+        assert!(told, "{wire:?} {seen:?}");
+
+        // The cheap one was asked within its own window, the other one as always, so that what it cached is read again.
+        let asked = cheap.requests().pop().unwrap().to_string();
+        assert!(asked.len() < 4_000 * 5 && asked.contains("are left out for space"), "{wire:?} {}", asked.len());
+        let requests = server.requests();
+        let [.., before, summary] = &requests[..] else { panic!("{}", requests.len()) };
+        for key in ["tools", "tool_choice", "system"] {
+            assert_eq!(before[key], summary[key], "{wire:?} {key}");
+        }
+        assert_eq!((server.violations(), cheap.violations()), (vec![], vec![]), "{wire:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_goes_on_instead_of_writing_a_summary_is_asked_from_outside() {
+    for (wire, name) in WIRES {
+        let place = place(200_000);
+        let host = place.host().await;
+        let server = Strict::start().await;
+        let mut session = grown(&host, name, &server).await;
+        let before = server.requests().len();
+        server.plan(echo(99, "on and on"));
+        server.plan(Said::new([Piece::Text("<summary>1. Goal: written at last</summary>")]));
+        let cancel = CancellationToken::new();
+        let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+        let done = compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await.unwrap();
+        assert_eq!((done.layer, done.reason), (Some(Layer::Summary), None), "{wire:?}");
+        assert!(shown(&session).contains("written at last") && !shown(&session).contains("on and on"));
+        let requests = server.requests();
+        assert_eq!(requests.len(), before + 2, "{wire:?}");
+        assert!(requests[before + 1].get("tools").is_none(), "{wire:?}: none is offered from outside");
+        assert_eq!(server.violations(), [""; 0], "{wire:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_of_no_use_falls_to_the_next_layer_and_the_record_says_why() {
+    let refusal = || Plan::Status {
+        status: 400,
+        kind: "invalid_request_error",
+        message: "this one is refused".to_owned(),
+        retry_after: None,
+    };
+    let inflated = text(format!("<summary>{}</summary>", "more and more words ".repeat(20_000)));
+    let rows: [(&str, Plan, &str); 4] = [
+        ("empty", Said::new([Piece::Text("<summary> </summary>")]).into(), "wrote nothing"),
+        ("inflated", Said::new([Piece::Text(inflated)]).into(), "would replace"),
+        ("refused", refusal(), "this one is refused"),
+        (
+            "broken",
+            Said::new([Piece::Text("<summary>1.")]).form(Form { cut: Some(300), ..Form::default() }).into(),
+            "broke off",
+        ),
+    ];
+    for (row, plan, why) in rows {
+        let place = place(200_000);
+        let host = place.host().await;
+        let server = Strict::start().await;
+        let mut session = grown(&host, "anthropic:strict-1", &server).await;
+        let tokens = session.next_tokens().unwrap();
+        server.plan(plan);
+        let cancel = CancellationToken::new();
+        let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+        let done = compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await.unwrap();
+        assert!(done.layer.is_some_and(|layer| layer != Layer::Summary), "{row} {done:?}");
+        let reason = done.reason.clone().unwrap();
+        assert!(reason.starts_with("summary: ") && reason.contains(why), "{row} {reason}");
+        assert_eq!(done.tokens_before, tokens, "{row}");
+        assert_accepted(session.conversation());
+        let id = session.id.clone();
+        drop(session);
+        drop(host);
+        let full = place.run(&["session", "show", &id, "--full"]).stdout;
+        assert!(full.contains(why), "{row} {full}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_person_asks_for_in_vain_opens_no_breaker() {
+    let place = place(200_000);
+    let host = place.host().await;
+    let (mut session, _) = play(&host, "name: t\nsteps:\n- say: done\n", QUESTION, 5).await;
+    let cancel = CancellationToken::new();
+    let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+    for _ in 0..5 {
+        let done = compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await;
+        assert!(matches!(done, Err(Failure::Stuck(_))), "{done:?}");
+    }
+    assert_eq!(session.breaker().to_string(), "closed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_in_the_middle_of_a_summary_changes_nothing() {
+    for (wire, name) in WIRES {
+        let place = place(200_000);
+        let host = place.host().await;
+        let server = Strict::start().await;
+        let mut session = grown(&host, name, &server).await;
+        let (before, tokens) = (session.conversation().to_vec(), session.next_tokens().unwrap());
+        let (asked, cancel) = (server.requests().len(), CancellationToken::new());
+        let summary = Said::new([Piece::Text("<summary>1. Goal: "), Piece::Text("the brightest</summary>")]);
+        let stall = summary.bytes(wire).len() / 2;
+        server.plan(summary.form(Form { stall: Some(stall), ..Form::default() }));
+        let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+        let mut spent = Usage::default();
+        let compacting = compaction::compact(&mut session, Trigger::Manual, "", &mut spent, &work);
+        let stop = async {
+            while server.requests().len() == asked {
+                tokio::task::yield_now().await;
+            }
+            cancel.cancel();
+        };
+        let (done, ()) = tokio::join!(compacting, stop);
+        assert!(matches!(done, Err(Failure::Cancelled)), "{wire:?} {done:?}");
+        assert_eq!(session.conversation(), before, "{wire:?}");
+        assert_eq!(session.next_tokens().unwrap(), tokens, "{wire:?}");
+        assert!(host.store.compactions(&session.id).unwrap().is_empty());
+        server.plan(Said::new([Piece::Text("still here")]));
+        let turn = ask(&mut session, "and now?", 5, &CancellationToken::new(), |_| {}).await;
+        assert_eq!((turn.outcome.answer.as_str(), server.violations().len()), ("still here", 0), "{wire:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_that_were_found_come_back_whether_they_were_called_or_not() {
+    let place = place(200_000);
+    let host = place.host().await;
+    let mut script = String::from("name: t\nat_limit: \"<summary>1. Goal: kept</summary>\"\nsteps:\n");
+    for step in 0..20 {
+        writeln!(script, "- calls: [{{ tool: echo, input: {{ text: \"{step} {}\" }} }}]", "word ".repeat(100)).unwrap();
+        if step == 2 {
+            // They came after the session began, so they stand in none of its schemas.
+            script.push_str("- calls: [{ tool: tool_search, input: { query: shout } }]\n");
+        }
+    }
+    script.push_str("- say: done\n");
+    let model = Arc::new(Scripted::from_str("t", &script).unwrap());
+    let mut session = host.session(Which::New { title: "t" }, model).unwrap();
+    session.request(ToolChoice::Auto).unwrap();
+    place.plugin("shout");
+    host.registry.refresh().await;
+    let turn = ask(&mut session, QUESTION, 30, &CancellationToken::new(), |_| {}).await;
+    assert!(turn.outputs("tool_search")[0].starts_with("shout (plugin shout)"), "{:?}", turn.outputs("tool_search"));
+    let cancel = CancellationToken::new();
+    let work = Work { step: 0, sink: &|_| {}, cancel: &cancel };
+    compaction::compact(&mut session, Trigger::Manual, "", &mut Usage::default(), &work).await.unwrap();
+    let last = session.conversation().iter().find(|message| message.origin == Origin::Compaction).unwrap().text();
+    assert!(last.contains("shout") && last.contains("input schema: {"), "{last}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_asks_for_room_and_gets_it_when_the_step_is_over() {
     let place = place(200_000);
@@ -286,7 +457,7 @@ async fn a_tool_asks_for_room_and_gets_it_when_the_step_is_over() {
     let step = at(&|event| matches!(event, Event::Step { step: 21, .. }));
     let compacted = at(&|event| matches!(event, Event::Compacted { trigger: "tool", layer: "summary", .. }));
     assert!(step < compacted, "not before the step is over");
-    assert_whole(session.conversation());
+    assert_accepted(session.conversation());
     assert!(session.conversation().len() < 20);
     assert!(shown(&session).contains("Goal: kept"));
     assert_eq!(host.store.epoch(&session.id, None).unwrap().unwrap().reason, "compaction");
@@ -309,95 +480,4 @@ async fn a_cancelled_compaction_changes_nothing() {
     assert!(matches!(done, Err(Failure::Cancelled)), "{done:?}");
     assert_eq!(session.conversation(), before);
     assert!(host.store.compactions(&session.id).unwrap().is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_cut_at_its_limit_is_continued_under_a_higher_one() {
-    for (wire, name) in WIRES {
-        let place = place(200_000);
-        let host = place.host().await;
-        let server = Strict::start().await;
-        let mut session = open(&host, name, &server);
-        server.plan(Said::new([Piece::Text("one, ")]).at_limit());
-        server.plan(Said::new([Piece::Text("two, ")]).at_limit());
-        server.plan(Said::new([Piece::Text("three")]));
-        let turn = ask(&mut session, "count", 10, &CancellationToken::new(), |_| {}).await;
-        assert_eq!(turn.outcome.answer, "one, two, three", "{wire:?}");
-        assert_eq!(server.violations(), [""; 0]);
-        let key = if wire == Wire::Anthropic { "max_tokens" } else { "max_completion_tokens" };
-        let limit = |request: &Value| request.get(key).or(request.get("max_tokens")).cloned();
-        let limits: Vec<_> = server.requests().iter().filter_map(limit).collect();
-        assert_eq!(limits, [json!(8_192), json!(32_768), json!(32_768)], "{wire:?}");
-
-        for _ in 0..10 {
-            server.plan(Said::new([Piece::Text("more ")]).at_limit());
-        }
-        let asked = server.requests().len();
-        let turn = ask(&mut session, "and on", 20, &CancellationToken::new(), |_| {}).await;
-        assert_eq!(server.requests().len() - asked, 5, "once raised, then continued three times");
-        assert_eq!(turn.outcome.answer, "more ".repeat(5));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_broken_answer_had_said_is_kept() {
-    for (wire, name) in WIRES {
-        let place = place(200_000);
-        let host = place.host().await;
-        let server = Strict::start().await;
-        let mut session = open(&host, name, &server);
-        let said = Said::new([Piece::Text("the first half "), Piece::Text("and the second")]);
-        let bytes = String::from_utf8(said.bytes(wire)).unwrap();
-        let end = if wire == Wire::Anthropic { "content_block_stop" } else { "\"finish_reason\":\"" };
-        let cut = bytes.find(end).unwrap();
-        server.plan(said.form(Form { cut: Some(cut), ..Form::default() }));
-        let turn = ask(&mut session, "tell", 10, &CancellationToken::new(), |_| {}).await;
-        assert_eq!(turn.outcome.reason, EndReason::Failed, "{wire:?}");
-        let texts: Vec<String> = session.messages().iter().map(|message| message.text()).collect();
-        assert!(texts.iter().any(|text| text.starts_with("the first half")), "{wire:?} {texts:?}");
-        assert!(texts.last().unwrap().contains("broke off"), "{wire:?} {texts:?}");
-        server.plan(Said::new([Piece::Text("whole now")]));
-        let turn = ask(&mut session, "again", 10, &CancellationToken::new(), |_| {}).await;
-        assert_eq!((turn.outcome.answer.as_str(), server.violations().len()), ("whole now", 0), "{wire:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_an_answer_is_kept_when_later_tries_say_nothing() {
-    for (wire, name) in WIRES {
-        let place = place(200_000);
-        let host = place.host().await;
-        let server = Strict::start().await;
-        let policy = Policy { attempts: 3, first_wait_ms: 1, longest_wait_ms: 2, ..Policy::default() };
-        let model = select::open(name, &server.endpoints(Limits::default())).unwrap();
-        let model = Arc::new(Recovering::new(model, None, policy));
-        let mut session = host.session(Which::New { title: "t" }, model).unwrap();
-        let said = Said::new([Piece::Text("the first half "), Piece::Text("and the second")]);
-        let bytes = String::from_utf8(said.bytes(wire)).unwrap();
-        let end = if wire == Wire::Anthropic { "content_block_stop" } else { "\"finish_reason\":\"" };
-        server.plan(said.form(Form { cut: bytes.find(end), ..Form::default() }));
-        for _ in 0..2 {
-            let message = "busy".to_owned();
-            server.plan(Plan::Status { status: 503, kind: "overloaded_error", message, retry_after: None });
-        }
-        let turn = ask(&mut session, "tell", 10, &CancellationToken::new(), |_| {}).await;
-        assert_eq!((turn.outcome.reason, server.requests().len()), (EndReason::Failed, 3), "{wire:?}");
-        let texts: Vec<String> = session.messages().iter().map(|message| message.text()).collect();
-        assert!(texts.iter().any(|text| text.starts_with("the first half")), "{wire:?} {texts:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_model_in_a_loop_is_told_and_then_stopped() {
-    let place = place(200_000);
-    let host = place.host().await;
-    let mut script = String::from("name: loop\nat_limit: I give up\nsteps:\n");
-    for _ in 0..40 {
-        script.push_str("- calls: [{ tool: glob_files, input: { pattern: nothing } }]\n");
-    }
-    let (session, turn) = play(&host, &script, "find it", 40).await;
-    assert_eq!((turn.outcome.tool_calls, turn.outcome.reason), (7, EndReason::StepLimit));
-    assert!(turn.outcome.answer.starts_with("I give up") && turn.outcome.answer.contains("repeated"));
-    let told = session.messages().iter().filter(|message| message.text().contains("the same call 5 times in a row"));
-    assert_eq!(told.count(), 1);
 }

@@ -231,7 +231,7 @@ fn programs(host: &Host) -> Check {
 fn window(host: &Host) -> Check {
     let (choice, _) = host.choice();
     let (ok, said) = match host.window(choice.name.as_deref().unwrap_or_default()) {
-        Ok((tokens, why)) => (true, format!("{tokens} tokens ({why})")),
+        Ok(known) => (true, format!("{} tokens ({})", known.tokens, known.by)),
         Err(error) => (false, format!("{error:#}")),
     };
     Check { what: "window", ok, optional: false, said }

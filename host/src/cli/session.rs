@@ -160,13 +160,17 @@ fn agent_line(agent: &AgentRecord) -> String {
 fn compaction_line(done: &CompactionRecord) -> String {
     let trigger = done.trigger.as_str();
     match (done.layer, done.tokens_after) {
-        (Some(layer), Some(after)) => format!(
-            "compacted ({trigger}, {}): {} messages to {}, about {} tokens to {after}",
-            layer.as_str(),
-            done.messages_before,
-            done.messages,
-            done.tokens_before
-        ),
+        (Some(layer), Some(after)) => {
+            let why = done.reason.as_ref().map(|reason| format!("; {}", plain::one_line(reason, usize::MAX)));
+            format!(
+                "compacted ({trigger}, {}): {} messages to {}, about {} tokens to {after}{}",
+                layer.as_str(),
+                done.messages_before,
+                done.messages,
+                done.tokens_before,
+                why.unwrap_or_default()
+            )
+        }
         _ => {
             let reason = done.reason.as_deref().unwrap_or("no reason is on record");
             format!("not compacted ({trigger}): {}", plain::one_line(reason, usize::MAX))

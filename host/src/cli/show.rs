@@ -86,10 +86,13 @@ impl Printer {
             }
             Event::Step { .. } => self.wait("thinking"),
             Event::Notice { text } => self.note(&notice(text)),
-            Event::Compacted { trigger, layer, messages, tokens } => self.note(&notice(&format!(
-                "compacted ({trigger}, {layer}): {} messages to {}, about {} tokens to {}",
-                messages.0, messages.1, tokens.0, tokens.1
-            ))),
+            Event::Compacted { trigger, layer, messages, tokens, reason } => {
+                let why = reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+                self.note(&notice(&format!(
+                    "compacted ({trigger}, {layer}): {} messages to {}, about {} tokens to {}{why}",
+                    messages.0, messages.1, tokens.0, tokens.1
+                )));
+            }
             Event::Agent { agent, event, .. } => self.show_agent(agent, event),
             Event::Done(_) => {
                 self.spinner.finish_and_clear();

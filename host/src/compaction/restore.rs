@@ -1,7 +1,7 @@
 //! What a session has loaded and found, gathered from its own record for a compaction to restore.
 //!
-//! No tool is known here by its name: a file is what a call that changes nothing answered for a `path`, and a tool was
-//! found where `call_tool` addressed it.
+//! No tool is known here by its name but those by which others are found and reached: a file is what a call that changes
+//! nothing answered for a `path`, and a tool was found where `call_tool` addressed it or `tool_search` answered with it.
 
 use crate::catalogue;
 use crate::command;
@@ -80,10 +80,11 @@ fn outputs(session: &Session) -> Vec<String> {
     pointers.into_iter().rev().take(OUTPUTS).collect()
 }
 
-/// Files that were read and not written since, and tools that were found, most recent first.
+/// Files that were read and not written since, most recent first, and tools: those that were called through an address, then
+/// those that were only found.
 fn calls(session: &Session, listed: &HashSet<String>) -> (Vec<Item>, Vec<Item>) {
     let snapshot = session.calls.registry.snapshot();
-    let (mut files, mut tools) = (Vec::new(), Vec::new());
+    let (mut files, mut tools, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     let mut answers: HashMap<&str, (&[Part], bool)> = HashMap::new();
     let (mut paths, mut names) = (HashSet::new(), HashSet::new());
     for block in session.said().rev().flat_map(|message| message.content.iter().rev()) {
@@ -96,9 +97,14 @@ fn calls(session: &Session, listed: &HashSet<String>) -> (Vec<Item>, Vec<Item>) 
                 let found = name == catalogue::CALL_TOOL;
                 let Ok(asked) = addressed(asked) else { continue };
                 let Some((_, tool)) = snapshot.tool(asked.tool) else { continue };
-                if found && !listed.contains(asked.tool) && names.insert(asked.tool) {
-                    let text = format!("{}\ninput schema: {}", tool.description.trim(), tool.schema.canonical.as_str());
-                    tools.push(Item { name: tool.name.clone(), text, call: None });
+                if found {
+                    tools.push(tool);
+                }
+                if let (catalogue::SEARCH_TOOL, Some((parts, false))) = (asked.tool, answers.get(id.as_str())) {
+                    let texts: Vec<String> = parts.iter().map(Part::as_text).collect();
+                    let words =
+                        texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.split_whitespace().next());
+                    seen.extend(words.filter_map(|word| snapshot.tool(word)).map(|(_, tool)| tool));
                 }
                 let Some(path) = asked.input.get("path").and_then(|path| path.as_str()) else { continue };
                 let one = ["pattern", "query"].iter().all(|key| asked.input.get(key).is_none());
@@ -113,7 +119,12 @@ fn calls(session: &Session, listed: &HashSet<String>) -> (Vec<Item>, Vec<Item>) 
             _ => {}
         }
     }
-    (files, tools)
+    let tools = tools.into_iter().chain(seen);
+    let tools = tools.filter(|&tool| !listed.contains(&tool.name) && names.insert(tool.name.as_str())).map(|tool| {
+        let text = format!("{}\ninput schema: {}", tool.description.trim(), tool.schema.canonical.as_str());
+        Item { name: tool.name.clone(), text, call: None }
+    });
+    (files, tools.collect())
 }
 
 #[cfg(test)]

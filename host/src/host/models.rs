@@ -4,9 +4,12 @@ use super::Host;
 use crate::config::Config;
 use crate::model::recover::Recovering;
 use crate::model::select::{Choice, Endpoints};
+use crate::model::windows::Known;
 use crate::model::{Model, scripted::Scripted, select, windows};
+use crate::session::Summarizer;
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Answers where no model is named and no key is set.
 const NO_MODEL: &str = include_str!("../../demo/no-model.yaml");
@@ -15,7 +18,8 @@ impl Host {
     /// Which model answers, and why that one.
     pub fn choice(&self) -> (Choice, Endpoints) {
         let variable = |name: &str| std::env::var(name).ok();
-        let endpoints = Endpoints::from_env(&variable);
+        let mut endpoints = Endpoints::from_env(&variable);
+        endpoints.limits.idle = Duration::from_secs(self.config.retry.silence_s);
         let named = variable("ASTRARIUM_MODEL");
         let choice =
             select::choose(self.options.model.as_deref(), named.as_deref(), self.config.model.as_deref(), &endpoints);
@@ -58,31 +62,38 @@ impl Host {
     }
 
     /// The window of a model in tokens, and who says so.
-    pub fn window(&self, model: &str) -> Result<(u64, &'static str)> {
+    pub fn window(&self, model: &str) -> Result<Known> {
         window(&self.config, model)
     }
 
     /// The model that writes summaries, where the config names one.
-    pub(super) fn summary_model(&self) -> Result<Option<Arc<dyn Model>>> {
+    pub(super) fn summary_model(&self) -> Result<Option<Summarizer>> {
         let Some(name) = &self.config.summary_model else { return Ok(None) };
         let (_, endpoints) = self.choice();
         let model = select::open(name, &endpoints).with_context(|| format!("summary_model {name} of the config"))?;
-        Ok(Some(Arc::new(Recovering::new(model, None, self.config.retry.clone()))))
+        let model = Arc::new(Recovering::new(model, None, self.config.retry.clone()));
+        Ok(Some(Summarizer { model, window: self.window(name)?.tokens }))
     }
 }
 
 /// The window of a model in tokens, and who says so.
-pub(super) fn window(config: &Config, model: &str) -> Result<(u64, &'static str)> {
+pub(super) fn window(config: &Config, model: &str) -> Result<Known> {
+    let named = |tokens, by| Known { tokens, by, named: true };
     if let Ok(text) = std::env::var("ASTRARIUM_CONTEXT_WINDOW")
         && !text.trim().is_empty()
     {
         return match text.trim().parse() {
-            Ok(tokens) if tokens >= 1_000 => Ok((tokens, "ASTRARIUM_CONTEXT_WINDOW")),
+            Ok(tokens) if tokens >= 1_000 => Ok(named(tokens, "ASTRARIUM_CONTEXT_WINDOW")),
             _ => bail!("ASTRARIUM_CONTEXT_WINDOW is {text:?}; write a number of tokens, at least 1000"),
         };
     }
-    let named = config.context_windows.get(model).map(|tokens| (*tokens, "context_windows of the config"));
-    let named = named.or(config.context_window.map(|tokens| (tokens, "context_window of the config")));
-    let known = || windows::known(model).map(|tokens| (tokens, "known by the model's name"));
-    Ok(named.or_else(known).unwrap_or((windows::USUAL, "assumed, as this model is not known here")))
+    let own = config.context_windows.get(model).map(|tokens| named(*tokens, "context_windows of the config"));
+    if let Some(own) = own.or(config.context_window.map(|tokens| named(tokens, "context_window of the config"))) {
+        return Ok(own);
+    }
+    let (tokens, by) = match windows::known(model) {
+        Some(tokens) => (tokens, "known by the model's name"),
+        None => (windows::USUAL, "assumed, as this model is not known here"),
+    };
+    Ok(Known { tokens, by, named: false })
 }

@@ -27,7 +27,7 @@ impl Staff for Hired {
         // One that does not open is told where the host's own model is opened.
         let fallback = self.config.fallback_model.as_ref().filter(|fallback| **fallback != full);
         let fallback = fallback.and_then(|fallback| select::open(fallback, &self.endpoints).ok());
-        let (window, _) = super::models::window(&self.config, &full).map_err(|error| error.to_string())?;
+        let window = super::models::window(&self.config, &full).map_err(|error| error.to_string())?.tokens;
         Ok(Fitted {
             model: Arc::new(Recovering::new(model, fallback, self.config.retry.clone())),
             price: self.config.prices.get(&full).copied(),

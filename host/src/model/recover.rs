@@ -46,6 +46,10 @@ impl Recovering {
         }
     }
 
+    fn wake(&self) {
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     fn rest(&self) {
         *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
     }
@@ -81,7 +85,12 @@ impl Model for Recovering {
                 tries = Tries::default();
                 continue;
             }
-            let wait = match rules::next(&error, &tries, &self.policy, random()) {
+            let next = rules::next(&error, &tries, &self.policy, random());
+            if fallen && next == Next::GiveUp {
+                // Who stands in and cannot answer is of no use to the next question.
+                self.wake();
+            }
+            let wait = match next {
                 Next::GiveUp if tries.failed > 1 => {
                     return Err(ModelError::GaveUp { tries: tries.failed, error: Box::new(error) });
                 }

@@ -16,7 +16,7 @@
 //!     expect: "text"                 # what the user or the tool results said last must contain it
 //!     fail: { status: 429, message: "slow down", kind: rate_limit_error, retry_after: 2 }   # or broken, unreachable
 //!     delay_ms: 0                    # between two words
-//! at_limit: "text"                   # said where no calls are allowed
+//! at_limit: "text"                   # said where no calls are allowed or wanted
 //! ```
 //!
 //! A step that fails does so once a play and is then played; a step of nothing but `fail` fails and is passed over, so
@@ -88,7 +88,7 @@ impl Scripted {
     fn cue(&self, request: &Request) -> Result<Cue<'_>, ModelError> {
         let mut play = self.play.lock().unwrap_or_else(PoisonError::into_inner);
         let mut position = play.position.unwrap_or_else(|| self.position(request));
-        if request.tool_choice == ToolChoice::None {
+        if request.tool_choice != ToolChoice::Auto {
             play.position = Some(position);
             return Ok(Cue::AtLimit);
         }

@@ -5,6 +5,17 @@
 
 use super::ModelError;
 
+/// The window of a model, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// In tokens.
+    pub tokens: u64,
+    /// In words.
+    pub by: &'static str,
+    /// Whether that is the operator.
+    pub named: bool,
+}
+
 /// The window of a model that nobody has named, in tokens.
 pub const USUAL: u64 = 128_000;
 

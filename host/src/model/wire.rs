@@ -46,7 +46,8 @@ impl fmt::Debug for Key {
 pub struct Limits {
     /// To connect. 15 s covers a slow handshake; a wrong address fails sooner than a person gives up.
     pub connect: Duration,
-    /// Without a byte, before and inside an answer. 120 s covers a long prefill; vendors ping far more often.
+    /// Without a byte, before and inside an answer (`retry.silence_s` of the config). 120 s covers a long prefill; vendors ping
+    /// far more often.
     pub idle: Duration,
     /// Of one event. 4 MiB holds a whole file written by one tool call in one event.
     pub event_bytes: usize,

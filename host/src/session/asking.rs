@@ -218,7 +218,6 @@ impl Session {
             usage: reply.usage,
         };
         self.store.record_request(&self.id, &record)?;
-        self.count(reply)?;
         self.sent = Some(Sent { epoch: number, front, messages });
         Ok(())
     }

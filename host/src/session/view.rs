@@ -20,20 +20,22 @@ pub(super) struct View {
     sizes: Vec<u64>,
     gauge: Gauge,
     tokenizer: Tokenizer,
-    /// The window that the server named.
-    learnt: Option<u64>,
+    /// The window that a server named, and of which model.
+    learnt: Option<(String, u64)>,
     /// Where compactions put messages, in order.
     copies: Vec<(usize, usize)>,
     breaker: Breaker,
 }
 
 impl View {
-    /// The view of a session as it is on record, and whether nothing was asked since it was compacted.
+    /// The view of a session as it is on record, and whether nothing was asked since it was compacted. `believes` what a
+    /// server once said of the window, which is so unless the operator has named one since.
     pub fn open(
         store: &Store,
         session: &str,
         model: &str,
         messages: &[Arc<Message>],
+        believes: bool,
     ) -> Result<(Self, bool), StoreError> {
         let tokenizer = Tokenizer::of(model);
         let sizes = messages.iter().map(|message| tokens::message(message, tokenizer)).collect();
@@ -42,8 +44,8 @@ impl View {
         let mut view =
             Self { first: 0, sizes, gauge, tokenizer, learnt: None, copies: vec![], breaker: Breaker::default() };
         for record in &records {
-            if record.model == model && record.trigger == Trigger::Overflow {
-                view.learnt = Some(record.window);
+            if believes && record.model == model && record.trigger == Trigger::Overflow {
+                view.learnt = Some((model.to_owned(), record.window));
             }
             view.take(record);
         }
@@ -54,7 +56,10 @@ impl View {
 
     /// Takes in what came of a compaction.
     fn take(&mut self, record: &CompactionRecord) {
-        self.breaker.record(Attempt { before: record.tokens_before, after: record.tokens_after });
+        // What a person or a tool asked for in vain says nothing of those that are due.
+        if record.layer.is_some() || matches!(record.trigger, Trigger::Auto | Trigger::Overflow) {
+            self.breaker.record(Attempt { before: record.tokens_before, after: record.tokens_after });
+        }
         if record.layer.is_some() {
             self.first = record.first as usize;
             self.copies.push((self.first, self.first + record.messages as usize));
@@ -102,13 +107,14 @@ impl Session {
 
     /// The model's window.
     pub fn window(&self) -> Window {
-        let tokens = self.view.learnt.map_or(self.setup.window, |learnt| learnt.min(self.setup.window));
+        let learnt = self.view.learnt.as_ref().filter(|(model, _)| model == self.model.name());
+        let tokens = learnt.map_or(self.setup.window, |(_, learnt)| *learnt.min(&self.setup.window));
         Window { tokens, output: u64::from(self.max_output_tokens) }
     }
 
     /// Takes in a window that a server has named.
     pub fn learn_window(&mut self, tokens: u64) {
-        self.view.learnt = Some(tokens);
+        self.view.learnt = Some((self.model.name().to_owned(), tokens));
     }
 
     /// When automatic compactions are left out.
@@ -131,7 +137,7 @@ impl Session {
     }
 
     /// Takes in the provider's count of the request that was answered just now; the answer is not in the conversation yet.
-    pub(super) fn count(&mut self, reply: &Reply) -> Result<(), StoreError> {
+    pub fn count(&mut self, reply: &Reply) -> Result<(), StoreError> {
         let front = self.front_tokens()?;
         let estimate = front + self.sizes().iter().sum::<u64>();
         let messages = self.conversation().len() + 1;

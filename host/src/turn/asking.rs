@@ -59,12 +59,15 @@ pub(super) async fn ask(
         match reply {
             Some(Ok(reply)) => {
                 session.record_request(account, &reply, tally.steps)?;
+                session.count(&reply)?;
                 tally.usage = tally.usage.plus(reply.usage);
                 return Ok(reply);
             }
+            // A model may give less than the raised limit, or have no room for it, before anything is compacted for its sake.
+            Some(Err(error))
+                if (limit_too_high(&error) || too_long(&error).is_some())
+                    && tally.output.refused(session.max_output_tokens) => {}
             Some(Err(error)) if too_long(&error).is_some() => overflow(session, &error, run, tally).await?,
-            // A model may give less than the raised limit.
-            Some(Err(error)) if limit_too_high(&error) && tally.output.refused(session.max_output_tokens) => {}
             Some(Err(error)) => {
                 keep_partial(session, partial)?;
                 return Err(Halt::Failed(error.to_string()));

@@ -1,4 +1,5 @@
-//! What the host says to the model between steps: the task list is left alone, nothing new comes, or one call is repeated.
+//! What the host says to the model between steps: the task list is left alone, nothing new comes, one call is repeated, or a
+//! call was cut at the output limit.
 //! When it is said is decided elsewhere, by pure rules; here it is put into words and on record.
 
 use super::{Halt, Tally};
@@ -31,8 +32,23 @@ pub(super) fn nudge(session: &mut Session, tally: &mut Tally) -> Result<(), Halt
     Ok(())
 }
 
-/// Whether the step's calls and results are those of the steps before it; tells the model once.
-pub(super) fn repetition(session: &mut Session, reply: &Reply, tally: &mut Tally) -> Result<Repeated, Halt> {
+/// Why no further call can help, what the model is told of it, and the note to its last answer.
+pub(super) struct Hopeless {
+    pub why: &'static str,
+    pub said: String,
+    pub note: String,
+}
+
+impl Hopeless {
+    /// With the texts `NAME-stop` and `NAME-note`.
+    fn of(session: &Session, why: &'static str, name: &str) -> Self {
+        let text = |end: &str| session.texts().get(&format!("{name}-{end}")).to_owned();
+        Self { why, said: text("stop"), note: text("note") }
+    }
+}
+
+/// Whether the step's calls and results are those of the steps before it, too often; tells the model once before.
+pub(super) fn repetition(session: &mut Session, reply: &Reply, tally: &mut Tally) -> Result<Option<Hopeless>, Halt> {
     let mut hasher = DefaultHasher::new();
     for block in &reply.content {
         if let Block::ToolUse { name, input, malformed, .. } = block {
@@ -41,11 +57,35 @@ pub(super) fn repetition(session: &mut Session, reply: &Reply, tally: &mut Tally
     }
     last_results(session).hash(&mut hasher);
     let repeated = tally.repeats.step(hasher.finish());
-    if let Repeated::Nudge(times) = repeated {
-        let text = session.texts().fill("same-call", &[("times", &times.to_string())]);
-        session.append(Message::host(prompt::reminder(&text)), None)?;
+    match repeated {
+        Repeated::No => {}
+        Repeated::Nudge(times) => {
+            let text = session.texts().fill("same-call", &[("times", &times.to_string())]);
+            session.append(Message::host(prompt::reminder(&text)), None)?;
+        }
+        Repeated::Stop => {
+            let why = "the model repeats the same call; it is asked for its answer without tools";
+            return Ok(Some(Hopeless::of(session, why, "same-call")));
+        }
     }
-    Ok(repeated)
+    Ok(None)
+}
+
+/// Tells the model where its last call was cut off by the output limit, which is raised for the next one; too often, and
+/// smaller ones are not to be hoped for.
+pub(super) fn cut_call(session: &mut Session, cut: bool, tally: &mut Tally) -> Result<Option<Hopeless>, Halt> {
+    if !cut {
+        tally.output.whole();
+        return Ok(None);
+    }
+    if !tally.output.cut(session.max_output_tokens, session.window().tokens) {
+        let why = "the model's calls are cut at its output limit (max_output_tokens in the config) again and again; it is \
+                   asked for its answer without tools";
+        return Ok(Some(Hopeless::of(session, why, "cut-call")));
+    }
+    let text = session.texts().get("cut-call").to_owned();
+    session.append(Message::host(prompt::reminder(&text)), None)?;
+    Ok(None)
 }
 
 /// A hash of each result of the last step.

@@ -147,7 +147,7 @@ pub(super) fn body(model: &str, request: &Request) -> Vec<u8> {
         messages: messages.collect(),
         tool_choice: (!request.tools.is_empty()).then_some(Kind {
             r#type: match request.tool_choice {
-                ToolChoice::Auto => "auto",
+                ToolChoice::Auto | ToolChoice::Unwanted => "auto",
                 ToolChoice::None => "none",
             },
         }),

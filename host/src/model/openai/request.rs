@@ -139,7 +139,7 @@ pub(super) fn body(model: &str, limit: LimitField, request: &Request) -> Vec<u8>
         tools: tools.collect(),
         messages,
         tool_choice: (!request.tools.is_empty()).then_some(match request.tool_choice {
-            ToolChoice::Auto => "auto",
+            ToolChoice::Auto | ToolChoice::Unwanted => "auto",
             ToolChoice::None => "none",
         }),
     };

@@ -17,18 +17,25 @@ pub struct Policy {
     pub longest_wait_ms: u64,
     /// The longest wait that a server may ask for, in seconds; one that asks for more is told to the user.
     pub retry_after_s: u64,
+    /// How long a server may say nothing at all, before its answer or in the middle, in seconds.
+    pub silence_s: u64,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { attempts: 10, first_wait_ms: 500, longest_wait_ms: 30_000, retry_after_s: 300 }
+        Self { attempts: 10, first_wait_ms: 500, longest_wait_ms: 30_000, retry_after_s: 300, silence_s: 120 }
     }
 }
 
 impl Policy {
     /// What is wrong with it, if something is.
     pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
-        (self.attempts == 0 || self.attempts > 100).then_some(("attempts", "must be from 1 to 100"))
+        let outside = |value: u64, most: u64| value == 0 || value > most;
+        match self {
+            policy if outside(policy.attempts.into(), 100) => Some(("attempts", "must be from 1 to 100")),
+            policy if outside(policy.silence_s, 86_400) => Some(("silence_s", "must be from 1 to 86400")),
+            _ => None,
+        }
     }
 }
 

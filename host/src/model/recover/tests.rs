@@ -112,6 +112,25 @@ async fn three_overloads_bring_the_fallback_which_stays_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fallback_that_cannot_answer_is_not_asked_the_next_question() {
+    let key = ModelError::Status {
+        url: "u".into(),
+        status: 401,
+        kind: None,
+        message: "no key".into(),
+        cure: "c",
+        retry_after: None,
+    };
+    let first = Planned::new("first", vec![("", busy()), ("", busy()), ("", busy()), ("back", None)]);
+    let second = Planned::new("second", vec![("", Some(key))]);
+    let model = Recovering::new(first.clone(), Some(second.clone()), Policy::default());
+    let error = ask(&model).await.1.unwrap_err().to_string();
+    assert!(error.contains("no key"), "{error}");
+    assert_eq!(ask(&model).await.1.unwrap().model, "first", "at once, without waiting for the rest to be over");
+    assert_eq!((first.left(), second.left()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_that_stands_is_told_at_once_and_one_that_stays_after_its_tries() {
     let refused = ModelError::Status {
         url: "u".into(),

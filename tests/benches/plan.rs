@@ -15,7 +15,7 @@ const ROUNDS: usize = 15;
 
 fn main() {
     let (small, large) = (history(5_000), history(10_000));
-    for layer in [Layer::Micro, Layer::Summary] {
+    for layer in [Layer::Micro, Layer::Summary, Layer::Snip, Layer::Aggressive] {
         let (half, whole) = (planning(&small, layer), planning(&large, layer));
         let request = median(|| {
             black_box(serde_json::to_string(black_box(&large)).expect("messages serialise"));

@@ -6,6 +6,7 @@
 
 use astrarium::model::select::Endpoints;
 use astrarium::model::wire::{Key, Limits};
+use astrarium::tokens::{self, Tokenizer};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -44,6 +45,19 @@ struct Shared {
     violations: Vec<String>,
     /// Reasoning that was sent out, since the vendor takes back only what it signed.
     signed: HashSet<String>,
+    /// Answers to whatever contains some words, beside the queue.
+    standing: Vec<(String, Plan)>,
+    window: Option<Window>,
+    too_long: Vec<String>,
+}
+
+/// A window that the server keeps to.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// Tokens that a request may have.
+    pub tokens: u64,
+    /// Tokens that the server counts for each that the host estimates.
+    pub weight: f64,
 }
 
 /// The two wires.
@@ -75,6 +89,29 @@ impl Strict {
     /// Plans the next answer; plans are used in order, one for each valid request.
     pub fn plan(&self, plan: impl Into<Plan>) {
         self.lock().plans.push_back(plan.into());
+    }
+
+    /// Answers every request whose last message contains `words` with `plan`, in place of an earlier one, and beside the
+    /// queue.
+    pub fn when(&self, words: &str, plan: impl Into<Plan>) {
+        let mut shared = self.lock();
+        shared.standing.retain(|(own, _)| own != words);
+        shared.standing.push((words.to_owned(), plan.into()));
+    }
+
+    /// Refuses requests that are longer than this, and says in each answer what it counted; none takes any length.
+    pub fn window(&self, window: Option<Window>) {
+        self.lock().window = window;
+    }
+
+    /// What was said to requests that were refused as too long.
+    pub fn too_long(&self) -> Vec<String> {
+        self.lock().too_long.clone()
+    }
+
+    /// Forgets what is planned and was not asked for.
+    pub fn forget(&self) {
+        self.lock().plans.clear();
     }
 
     /// Endpoints with which [`astrarium::model::select::open`] reaches this server on both wires.
@@ -175,8 +212,36 @@ fn judge(
         Wire::Anthropic => anthropic::body(&body, &shared.signed)?,
         Wire::OpenAi => openai::body(&body)?,
     }
+    let weighed = |window: Window, tokens: u64| (tokens as f64 * window.weight) as u64;
+    let counted = shared.window.map(|window| weighed(window, count(&body)));
+    if let (Some(window), Some(counted)) = (shared.window, counted)
+        && counted > window.tokens
+    {
+        let message = format!("prompt is too long: {counted} tokens > {} maximum", window.tokens);
+        shared.too_long.push(message.clone());
+        return Ok(Some(Plan::Status { status: 400, kind: "invalid_request_error", message, retry_after: None }));
+    }
+    let last = body["messages"].as_array().and_then(|messages| messages.last()).map(Value::to_string);
+    let last = last.unwrap_or_default();
+    let standing = shared.standing.iter().find(|(words, _)| last.contains(words)).map(|(_, plan)| plan.clone());
     let none = Refused { status: 500, message: "asked more often than the test planned".to_owned() };
-    shared.plans.pop_front().map(Some).ok_or(none)
+    let mut plan = standing.or_else(|| shared.plans.pop_front()).ok_or(none)?;
+    if let (Plan::Said(said), Some(window), Some(input)) = (&mut plan, shared.window, counted) {
+        let output = said.pieces.iter().flat_map(Piece::texts).map(|text| tokens::text(text, Tokenizer::O200k)).sum();
+        said.usage = Usage { input, output: weighed(window, output), ..Usage::default() };
+    }
+    Ok(Some(plan))
+}
+
+/// Tokens of a request: its texts, wherever they stand. A picture counts as a small one.
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::String(text) if text.starts_with("data:") => 100,
+        Value::String(text) => tokens::text(text, Tokenizer::O200k),
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.iter().filter(|(key, _)| *key != "data").map(|(_, value)| count(value)).sum(),
+        _ => 1,
+    }
 }
 
 /// An error in the vendor's shape.

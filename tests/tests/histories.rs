@@ -6,6 +6,7 @@
 use astrarium::archive;
 use astrarium::compact::Trigger;
 use astrarium::compaction::{self, Failure, Work};
+use astrarium::event::Event;
 use astrarium::host::{Host, Which};
 use astrarium::model::select;
 use astrarium::model::wire::Limits;
@@ -13,8 +14,8 @@ use astrarium::request::ToolChoice;
 use astrarium::session::Session;
 use astrarium::transcript::{Block, CallStatus, Message, Origin, Part, Role, Usage};
 use astrarium_tests::laws::broken;
-use astrarium_tests::place::Place;
-use astrarium_tests::strict::{Piece, Said, Strict};
+use astrarium_tests::place::{Place, ask};
+use astrarium_tests::strict::{Piece, Said, Strict, Window};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
@@ -23,8 +24,14 @@ use tokio_util::sync::CancellationToken;
 const HISTORIES: u64 = 10;
 /// Acts of each.
 const ACTS: usize = 40;
+/// What every question for a summary contains.
+const HEADINGS: &str = "under exactly these five headings";
 /// A picture of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn leak(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
 
 /// Draws that a seed repeats.
 struct Random(fastrand::Rng);
@@ -74,6 +81,8 @@ struct History {
     server: Strict,
     id: String,
     calls: usize,
+    /// Tokens that the server counts for each that the host estimates.
+    weight: f64,
     acts: Vec<String>,
 }
 
@@ -85,9 +94,10 @@ impl History {
 
     /// One thing that happens to a session; a session that is dropped here was killed.
     async fn act(&mut self, session: Session, random: &mut Random) -> Session {
-        let act = random.below(20);
+        let act = random.below(24);
         self.acts.push(act.to_string());
         match act {
+            20.. => self.turn(session, random).await,
             0..=3 => self.question(session, random),
             4..=11 => self.calls(session, random, None),
             12..=13 => {
@@ -160,6 +170,46 @@ impl History {
         session
     }
 
+    /// A whole turn: the loop with a server that keeps to its window, and counts more or less than the host does.
+    async fn turn(&mut self, mut session: Session, random: &mut Random) -> Session {
+        for _ in 0..random.below(5) {
+            let mut pieces = Vec::new();
+            if random.below(3) == 0 {
+                pieces.push(Piece::Thinking("hm", "signed"));
+            }
+            for _ in 0..=random.below(3) {
+                self.calls += 1;
+                let input = json!({ "text": random.words() }).to_string();
+                pieces.push(Piece::Call(leak(format!("call_{}", self.calls)), "echo", leak(input)));
+            }
+            self.server.plan(Said::new(pieces));
+        }
+        self.server.plan(Said::new([Piece::Text("so it is")]));
+        let weight = self.weight;
+        self.server.window(Some(Window { tokens: session.window().tokens, weight }));
+        self.server.when(HEADINGS, Said::new([Piece::Text("<summary>1. Goal: the brightest field</summary>")]));
+        let refused = self.server.too_long().len();
+        let question = format!("now? {}", random.words());
+        let turn = ask(&mut session, &question, 20, &CancellationToken::new(), |_| {}).await;
+        let refused = &self.server.too_long()[refused..];
+        let told = || {
+            let told =
+                turn.events.iter().filter(|event| matches!(event, Event::Notice { .. } | Event::Compacted { .. }));
+            format!("{told:?}, breaker {}", session.breaker(), told = told.collect::<Vec<_>>())
+        };
+        assert!(weight > 1.1 || refused.is_empty(), "longer than the window at {weight}: {refused:?}; {}", told());
+        let error = turn.outcome.error.as_deref().unwrap_or_default();
+        assert!(
+            turn.outcome.answer == "so it is" || error.contains("is full again right after each compaction"),
+            "weight {weight}: {:?}",
+            turn.outcome
+        );
+        assert_eq!(self.server.violations(), [""; 0]);
+        self.server.window(None);
+        self.server.forget();
+        session
+    }
+
     fn branch(&mut self, session: Session, random: &mut Random) -> Session {
         let count = session.messages().len() as u64;
         drop(session);
@@ -178,9 +228,7 @@ impl History {
             1 => "much too long ".repeat(3_000),
             _ => "<summary>1. Goal: the brightest field. 2. Done: three of them.</summary>".to_owned(),
         };
-        for _ in 0..3 {
-            self.server.plan(Said::new([Piece::Text(Box::leak(summary.clone().into_boxed_str()))]));
-        }
+        self.server.when(HEADINGS, Said::new([Piece::Text(leak(summary))]));
         let before = session.next_tokens().unwrap();
         let due = before >= session.window().due();
         let trigger = match due {
@@ -236,7 +284,7 @@ async fn whatever_happens_to_a_session_every_request_is_one_that_a_strict_server
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
     let seed: u64 = given.unwrap_or_else(now);
     eprintln!("random histories: ASTRARIUM_SEED={seed}");
-    let mut compactions = 0;
+    let (mut compactions, mut turns) = (0, 0);
     for number in 0..HISTORIES {
         let mut random = Random(fastrand::Rng::with_seed(seed.wrapping_add(number)));
         let place = Place::bare();
@@ -249,7 +297,9 @@ async fn whatever_happens_to_a_session_every_request_is_one_that_a_strict_server
         let model = random.pick(&["anthropic:strict-1", "openai:strict-1"]);
         let new = astrarium::store::NewSession { model, workspace: "w", title: "t" };
         let id = host.store.create_session(&new).unwrap();
-        let mut history = History { host, model, server: Strict::start().await, id, calls: 0, acts: Vec::new() };
+        let weight = random.pick(&[0.8, 1.0, 1.1, 1.5]);
+        let server = Strict::start().await;
+        let mut history = History { host, model, server, id, calls: 0, weight, acts: Vec::new() };
         let mut session = history.open();
         for _ in 0..ACTS {
             let acts = history.acts.clone();
@@ -265,9 +315,11 @@ async fn whatever_happens_to_a_session_every_request_is_one_that_a_strict_server
             }
             guard.fine();
         }
-        compactions += history.host.store.compactions(&history.id).unwrap().len();
+        let done = history.host.store.compactions(&history.id).unwrap();
+        compactions += done.iter().filter(|done| done.layer.is_some()).count();
+        turns += history.acts.iter().filter(|act| act.parse::<u64>().is_ok_and(|act| act >= 20)).count();
     }
-    assert!(compactions > 10, "{compactions} compactions show little");
+    assert!(compactions > 10 && turns > 10, "{compactions} compactions in {turns} turns show little");
 }
 
 /// Says which history it was when a check fails.

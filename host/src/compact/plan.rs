@@ -135,11 +135,14 @@ pub fn plan(input: &Input<'_>) -> Result<Plan, Stuck> {
     let room = estimated(input.window.due()).saturating_sub(input.front);
     let total: u64 = input.sizes.iter().sum();
     let due = total >= room;
-    // The server has refused what seemed to fit: whatever our numbers say, it must become clearly less.
-    let room = if input.trigger == Trigger::Overflow { room.min(total / 4 * 3) } else { room };
     if room < LEAST {
         let front = (input.front as f64 * input.scale) as u64;
         return Err(Stuck::Front { front, window: input.window.tokens });
+    }
+    // The server has refused what seemed to fit: whatever our numbers say, it must become clearly less.
+    let room = if input.trigger == Trigger::Overflow { room.min(total / 4 * 3) } else { room };
+    if room < LEAST {
+        return Err(Stuck::Short);
     }
     let goal = room / 2;
     let fifth = estimated(input.window.fifth()).min(room / 3);

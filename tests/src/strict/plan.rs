@@ -61,6 +61,17 @@ pub enum Piece {
     Call(&'static str, &'static str, &'static str),
 }
 
+impl Piece {
+    /// What the model wrote of it.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &'static str> + use<> {
+        match self {
+            Piece::Thinking(text, _) | Piece::Redacted(text) | Piece::Text(text) => [*text, ""],
+            Piece::Call(_, name, arguments) => [*name, *arguments],
+        }
+        .into_iter()
+    }
+}
+
 /// Tokens.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {

@@ -87,6 +87,11 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let shown = path.display().to_string();
         let failed = |error: rusqlite::Error| StoreError::Open { path: shown.clone(), reason: fault::told(&error) };
+        if emptied(path) {
+            let reason = "it is empty, though sessions were kept in it: put a copy from before in its place, or remove it to \
+                          begin anew";
+            return Err(StoreError::Open { path: shown, reason: reason.into() });
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
@@ -137,6 +142,14 @@ impl Store {
     fn failed(&self, error: rusqlite::Error) -> StoreError {
         StoreError::Failed { path: self.path.display().to_string(), reason: fault::told(&error) }
     }
+}
+
+/// Whether a database has lost all it held: SQLite would take the empty file for a new one. The locks beside it are those of
+/// sessions that it knew.
+fn emptied(path: &Path) -> bool {
+    let empty = path.metadata().is_ok_and(|metadata| metadata.len() == 0);
+    let locks = || path.parent()?.join("locks").read_dir().ok()?.next();
+    empty && locks().is_some()
 }
 
 /// Why a transaction was given up.

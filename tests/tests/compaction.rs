@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 const WIRES: [(Wire, &str); 2] = [(Wire::Anthropic, "anthropic:strict-1"), (Wire::OpenAi, "openai:strict-1")];
+const WISH: &str = "It is cloudy tonight. Never round a magnitude to fewer than three digits.";
 const QUESTION: &str = "Always answer in French. Measure each of the fields and then name the brightest one.";
 
 const CONFIG: &str = "language: en\ngrants:\n- { plugin: echo, kv: true }\n- { plugin: compact-watch, kv: true }\n";
@@ -47,6 +48,7 @@ async fn five_thousand_steps_in_a_small_window_end_and_still_know_what_was_asked
     let host = place.host().await;
     let mut script =
         String::from("name: long\nat_limit: \"<summary>1. Goal: fields. 2. Done: some.</summary>\"\nsteps:\n");
+    script.push_str(&"- say: noted\n".repeat(4));
     for step in 0..STEPS {
         let text = format!("field {step}: {}", "measured ".repeat(20));
         writeln!(script, "- calls: [{{ tool: echo, input: {{ text: \"{text}\" }} }}]").unwrap();
@@ -63,6 +65,11 @@ async fn five_thousand_steps_in_a_small_window_end_and_still_know_what_was_asked
     };
     let tasks = [task("first", TaskStatus::Completed), task("open", TaskStatus::InProgress)];
     host.store.replace_tasks(&session.id, &tasks).unwrap();
+    // A wish of an earlier turn, neither among the first words nor in the last question.
+    for question in ["hello", "are you there?", "good", WISH] {
+        let turn = ask(&mut session, question, 5, &CancellationToken::new(), |_| {}).await;
+        assert_eq!(turn.outcome.answer, "noted");
+    }
     let turn = ask(&mut session, QUESTION, STEPS + 1, &CancellationToken::new(), |_| {}).await;
     assert_eq!((turn.outcome.reason, turn.outcome.error.as_deref()), (EndReason::Done, None));
     assert_eq!((turn.outcome.answer.as_str(), turn.outcome.tool_calls), ("la plus brillante", STEPS));
@@ -85,6 +92,7 @@ async fn five_thousand_steps_in_a_small_window_end_and_still_know_what_was_asked
     assert_eq!(last.unwrap().text(), QUESTION, "the last task, word for word");
     let shown = shown(&session);
     assert!(shown.contains("the open task"), "{shown}");
+    assert!(shown.contains("Never round a magnitude") && !shown.contains("It is cloudy"), "{shown}");
     let count = compactions.len() as i64;
     assert_eq!((counted(&host, &session, "pre"), counted(&host, &session, "post")), (count, count));
     // Nothing was taken off the record: each call and each result is there once beside the copies.
@@ -167,34 +175,54 @@ async fn a_server_that_refuses_the_length_is_believed_and_the_answer_comes_all_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_that_is_full_again_at_once_ends_the_turn_and_the_record_says_so() {
-    let place = place(200_000);
+async fn a_window_that_is_full_again_at_once_three_times_ends_the_turn_and_the_record_says_so() {
+    let place = place(16_000);
     let host = place.host().await;
-    let server = Strict::start().await;
-    let mut session = open(&host, "anthropic:strict-1", &server);
-    for id in 0..40 {
-        server.plan(echo(id, &format!("{id} {}", "measured ".repeat(100))));
+    let mut script = String::from("name: t\nat_limit: \"<summary>1. Goal: the brightest field</summary>\"\nsteps:\n");
+    // Each step fills the window by itself.
+    for step in 0..20 {
+        let call =
+            |side: usize| format!("{{ tool: echo, input: {{ text: \"{step} {side} {}\" }} }}", "word ".repeat(2_500));
+        writeln!(script, "- calls: [{}]", (0..4).map(call).collect::<Vec<_>>().join(", ")).unwrap();
     }
-    for _ in 0..4 {
-        let message = "prompt is too long".to_owned();
-        server.plan(Plan::Status { status: 400, kind: "invalid_request_error", message, retry_after: None });
-        server.plan(Said::new([Piece::Text("<summary>1. Goal: the brightest field</summary>")]));
-    }
-    let turn = ask(&mut session, QUESTION, 60, &CancellationToken::new(), |_| {}).await;
+    let (session, turn) = play(&host, &script, QUESTION, 60).await;
     assert_eq!(turn.outcome.reason, EndReason::Failed);
     let error = turn.outcome.error.unwrap();
-    assert!(
-        error.contains("is full again right after each compaction") || error.contains("could not be compacted"),
-        "{error}"
-    );
+    assert!(error.contains("the window of 16000 tokens is full again right after each compaction"), "{error}");
+    assert_eq!(turn.outcome.tool_calls, 4 * 4, "four steps: one that fills it, and three refills");
+    let done = host.store.compactions(&session.id).unwrap();
+    let layers: Vec<bool> = done.iter().map(|done| done.layer.is_some()).collect();
+    assert_eq!(layers, [true, true, true, false], "{done:?}");
+    assert_accepted(session.conversation());
     let id = session.id.clone();
     drop(session);
     drop(host);
     let shown = place.run(&["session", "show", &id]).stdout;
-    assert!(
-        shown.contains("breaker: closed; ") && shown.contains("the last one: not compacted (overflow): "),
-        "{shown}"
-    );
+    assert!(shown.contains("the last one: not compacted (auto): the window of 16000 tokens is full again"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn automatic_compactions_that_cannot_help_are_left_out_and_the_conversation_goes_on() {
+    // Tools and system prompt fill it, so that none ever helps.
+    let place = place(1_000);
+    let host = place.host().await;
+    let script = format!("name: t\nsteps:\n{}", "- say: here\n".repeat(6));
+    let (mut session, _) = play(&host, &script, QUESTION, 5).await;
+    for _ in 0..5 {
+        let turn = ask(&mut session, "again", 5, &CancellationToken::new(), |_| {}).await;
+        assert_eq!(turn.outcome.answer, "here");
+    }
+    let tried = host.store.compactions(&session.id).unwrap();
+    // The fourth waits for growth; one is tried when it has come, fails, and opens it again.
+    let [_, _, third, after] = &tried[..] else { panic!("{tried:?}") };
+    assert_eq!(after.messages_before, third.messages_before + 4, "a turn went by without one: {tried:?}");
+    assert!(after.tokens_before >= third.tokens_before + 1_000 / 20, "{tried:?}");
+    let id = session.id.clone();
+    drop(session);
+    drop(host);
+    let shown = place.run(&["session", "show", &id]).stdout;
+    assert!(shown.contains("breaker: open after 4 compactions that did not help"), "{shown}");
+    assert!(shown.contains("which leaves no room for a conversation"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -70,6 +70,21 @@ fn a_damaged_file_is_named_and_left_as_it_is() {
 }
 
 #[test]
+fn an_emptied_file_is_not_taken_for_a_new_one() {
+    let (place, _, model) = used();
+    fs::write(database(&place), "").unwrap();
+    for command in [&["session", "list"][..], &["audit", "verify"], &["run", "more", "--model", &model]] {
+        one_line(&place.run(command), &["is empty, though sessions were kept in it", "a copy from before"]);
+    }
+    fs::remove_file(database(&place)).unwrap();
+    assert_eq!(place.run(&["run", "anew", "--model", &model]).status, 0, "as the message says");
+    // One that was made just now, by a host that is about to fill it, is no lost one.
+    let fresh = Place::new();
+    fs::write(database(&fresh), "").unwrap();
+    assert_eq!(fresh.run(&["session", "list"]).status, 0);
+}
+
+#[test]
 fn a_read_only_file_is_named_with_its_cure() {
     let (place, id, model) = used();
     let mut permissions = fs::metadata(database(&place)).unwrap().permissions();

@@ -6,6 +6,7 @@
 
 use astrarium::model::recover::{Policy, Recovering};
 use astrarium::model::select::{Endpoints, open};
+use astrarium::model::windows::too_long;
 use astrarium::model::wire::{Key, Limits};
 use astrarium::model::{CacheLife, Model, ModelError, ModelEvent, Request, ToolChoice, ToolSpec};
 use astrarium::transcript::{Block, Message, Reply, StopReason};
@@ -333,10 +334,16 @@ async fn aimock_fails_first_and_breaks_off_and_is_asked_again() {
     let mut rows: Vec<(String, Value)> =
         statuses.iter().map(|code| (format!("status {code}."), error(*code))).collect();
     rows.push(("broken".into(), cut));
+    let lasting = [(400, "invalid"), (401, "bad key"), (403, "forbidden"), (404, "no model"), (413, "too large")];
     let mut fixtures = Vec::new();
     for wire in ["anthropic", "openai"] {
         for (row, first) in &rows {
             fixtures.extend(turns(&format!("{wire} {row}"), first.clone()));
+        }
+        for (code, words) in lasting {
+            let response = json!({ "status": code, "error": { "message": words, "type": "invalid_request_error" } });
+            fixtures
+                .push(json!({ "match": { "userMessage": format!("{wire} lasting {code}.") }, "response": response }));
         }
     }
     let aimock = Aimock::start(fixtures).await;
@@ -354,6 +361,18 @@ async fn aimock_fails_first_and_breaks_off_and_is_asked_again() {
             let reply = reply.unwrap_or_else(|error| panic!("{wire} {row}: {error}"));
             assert_eq!(reply.content, [Block::Text { text: "It is whole, 晴れ.".into() }], "{wire} {row}");
             assert_eq!((seen.text.as_str(), seen.waits), ("It is whole, 晴れ.", 1), "{wire} {row}");
+        }
+        for (code, words) in lasting {
+            let asked = request(vec![Message::user(format!("{wire} lasting {code}."))]);
+            let (seen, reply) = ask(&*model, &asked).await;
+            let error = reply.unwrap_err();
+            assert!(matches!(error, ModelError::Status { status, .. } if status == code), "{wire} {code}: {error}");
+            assert!(error.to_string().contains(words) && seen.waits == 0, "{wire} {code}: {error}");
+            assert_eq!(
+                too_long(&error).is_some(),
+                code == 413,
+                "{wire} {code}: a request that is too large is compacted"
+            );
         }
     }
 }

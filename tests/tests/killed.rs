@@ -1,10 +1,12 @@
 //! The host killed at any moment, 200 times, and resumed: nothing answered is lost, what was interrupted is said to be, and
 //! nothing runs twice. Effects are lines of a file, and every call writes a line of its own.
 
+use astrarium::compact::Layer;
 use astrarium::store::{NewSession, Store};
 use astrarium::transcript::{Block, Message, Part};
 use astrarium_tests::laws::assert_accepted;
-use astrarium_tests::place::{Place, program};
+use astrarium_tests::place::{Place, Ran, program};
+use astrarium_tests::strict::{Form, KEY, Piece, Said, Strict};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -75,6 +77,62 @@ fn one_session(seed: u64) -> BTreeMap<&'static str, usize> {
     totals.insert("kills", kills);
     totals
 }
+
+/// The summary is asked for inside of a turn, and the host dies while it is being written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_killed_while_a_summary_is_written_goes_on_from_where_it_was() {
+    let place = Place::bare();
+    place.plugin("hostile").config(
+        "language: en\ncontext_window: 16000\ngrants:\n- { plugin: hostile, fs: [{ path: workspace, mode: rw }] }\n",
+    );
+    let server = Strict::start().await;
+    let more = "measured ".repeat(400);
+    for step in 0..30 {
+        let input = serde_json::json!({ "line": format!("s{step}"), "more": more }).to_string();
+        server.plan(Said::new([Piece::Call(format!("toolu_{step}").leak(), "append", input.leak())]));
+    }
+    let summary = Said::new([Piece::Text("<summary>1. Goal: lines. 2. Done: some of them.</summary>")]);
+    let stalled = summary.clone().form(Form { stall: Some(300), ..Form::default() });
+    server.when(HEADINGS, stalled);
+    let command = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", server.address());
+        command
+    };
+    let mut child = command(&["run", "write lines", "--model", "anthropic:strict-1", "--max-steps", "60"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let asked = || server.requests().last().is_some_and(|request| request.to_string().contains(HEADINGS));
+    while !asked() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it asked for a summary");
+        tokio::task::yield_now().await;
+    }
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+
+    let written = || std::fs::read_to_string(place.workspace().join("effects")).unwrap().lines().count();
+    let before = written();
+    let sessions = place.run(&["session", "list", "--json"]).json();
+    let id = sessions[0]["id"].as_str().unwrap().to_owned();
+    let store = Store::open(&place.home().join("astrarium.db")).unwrap();
+    assert!(store.compactions(&id).unwrap().is_empty(), "half a summary is none");
+    assert_accepted(&store.messages(&id).unwrap());
+
+    server.when(HEADINGS, summary);
+    server.forget();
+    server.plan(Said::new([Piece::Text("all written")]));
+    let mut again = command(&["run", "go on", "--session", &id, "--model", "anthropic:strict-1", "--output", "json"]);
+    let ran = tokio::task::spawn_blocking(move || Ran::of(again.output().unwrap())).await.unwrap();
+    assert_eq!((ran.status, ran.json()["answer"].as_str()), (0, Some("all written")), "{ran:?}");
+    assert_eq!((written(), server.violations()), (before, vec![]), "nothing ran twice");
+    let done = store.compactions(&id).unwrap();
+    assert!(done.len() == 1 && done[0].layer == Some(Layer::Summary), "{done:?}");
+}
+
+/// What every question for a summary contains.
+const HEADINGS: &str = "under exactly these five headings";
 
 /// Runs the host and kills it at a random moment: some time after it was started, or after a number of its lines. Whether it
 /// was killed, and had not ended by itself.

@@ -73,6 +73,10 @@ fn the_window_that_the_config_names_for_a_model_is_the_one_that_fills() {
 async fn what_is_typed_behind_compact_reaches_the_question_for_the_summary() {
     let (place, server) = (Place::new(), Strict::start().await);
     place.config("language: en\n");
+    // A file for the question that says nothing is no question.
+    let texts = place.home().join("personas/compact");
+    std::fs::create_dir_all(&texts).unwrap();
+    std::fs::write(texts.join("summary-request.en.md"), " \n").unwrap();
     for step in 0..12 {
         place.file(&format!("{step}.txt"), format!("{step} {}", "measured ".repeat(600)));
         let (id, input) = (format!("toolu_{step}").leak(), format!("{{\"path\":\"{step}.txt\"}}").leak());
@@ -96,6 +100,8 @@ async fn what_is_typed_behind_compact_reaches_the_question_for_the_summary() {
     let [.., summary, after] = &requests[..] else { panic!("{}", requests.len()) };
     let last = summary["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(last.contains("mind especially") && last.contains("keep field 7"), "{last}");
+    assert!(last.contains("under exactly these five headings"), "the question that ships is asked: {last}");
+    assert!(ran.stderr.contains("the text summary-request is empty"), "{ran:?}");
     assert!(after.to_string().contains("Goal: measure"));
     assert_eq!((server.violations(), server.unused()), (vec![], 0));
 }

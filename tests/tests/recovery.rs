@@ -149,6 +149,37 @@ async fn what_a_broken_answer_had_said_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_of_an_answer_that_broke_off_runs_once_when_it_comes_whole() {
+    for (wire, name) in WIRES {
+        let place = place();
+        let host = place.host().await;
+        let server = Strict::start().await;
+        let policy = Policy { first_wait_ms: 1, longest_wait_ms: 2, ..Policy::default() };
+        let model = select::open(name, &server.endpoints(Limits::default())).unwrap();
+        let model = Arc::new(Recovering::new(model, None, policy));
+        let mut session = host.session(Which::New { title: "t" }, model).unwrap();
+        let call = || Said::new([Piece::Text("adding"), Piece::Call("toolu_1", "kv_count", "{}")]);
+        // Cut behind each half of the stream, the last time when nothing but its end is missing.
+        let bytes = call().bytes(wire).len();
+        let end = match wire {
+            Wire::Anthropic => "event: message_stop",
+            Wire::OpenAi => "\"finish_reason\":\"",
+        };
+        let text = String::from_utf8(call().bytes(wire)).unwrap();
+        for cut in [bytes / 2, bytes * 3 / 4, text.find(end).unwrap()] {
+            server.plan(call().form(Form { cut: Some(cut), ..Form::default() }));
+        }
+        server.plan(call());
+        server.plan(Said::new([Piece::Text("added")]));
+        let turn = ask(&mut session, "add one", 10, &CancellationToken::new(), |_| {}).await;
+        assert_eq!(turn.outcome.answer, "added", "{wire:?} {:?}", turn.outcome.error);
+        assert_eq!((turn.outputs("kv_count").len(), turn.outcome.tool_calls), (1, 1), "{wire:?}");
+        assert!(turn.outputs("kv_count")[0].starts_with('1'), "{wire:?}: {:?}", turn.outputs("kv_count"));
+        assert_eq!((server.requests().len(), server.violations().len()), (5, 0), "{wire:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_an_answer_is_kept_when_later_tries_say_nothing() {
     for (wire, name) in WIRES {
         let place = place();

@@ -184,3 +184,68 @@ pub(super) fn bring_up(connection: &mut Connection, path: &str) -> Result<(), St
     transaction.pragma_update(None, "user_version", known).map_err(failed)?;
     transaction.commit().map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::transcript::Message;
+
+    /// A database as the first `version` migrations left it, with a session in it.
+    fn old(path: &std::path::Path, version: usize) {
+        let connection = Connection::open(path).unwrap();
+        for migration in &MIGRATIONS[..version] {
+            connection.execute_batch(migration).unwrap();
+        }
+        connection.pragma_update(None, "user_version", version as i64).unwrap();
+        let message = serde_json::to_string(&Message::user("kept")).unwrap();
+        connection
+            .execute("insert into sessions (id, created, updated, model, workspace, title) values ('s1', 'c', 'u', 'm', 'w', 't')", [])
+            .unwrap();
+        connection.execute("insert into messages values ('s1', 0, 'c', ?1, null)", [message]).unwrap();
+        connection.execute("insert into tasks values ('s1', 0, '{\"id\":\"a\",\"content\":\"open\",\"status\":\"pending\",\"depends_on\":[],\"assignee\":null}')", []).unwrap();
+    }
+
+    fn schema(connection: &Connection) -> Vec<String> {
+        let mut statement = connection
+            .prepare("select type || ' ' || name || ' ' || coalesce(sql, '') from sqlite_schema order by 1")
+            .unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn every_older_schema_is_brought_up_and_keeps_what_was_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let new = folder.path().join("new.db");
+        Store::open(&new).unwrap();
+        let newest = schema(&Connection::open(&new).unwrap());
+        for version in 1..MIGRATIONS.len() {
+            let path = folder.path().join(format!("{version}.db"));
+            old(&path, version);
+            let store = Store::open(&path).unwrap_or_else(|error| panic!("schema {version}: {error}"));
+            assert_eq!(store.messages("s1").unwrap(), [Message::user("kept")], "schema {version}");
+            assert_eq!(store.tasks("s1").unwrap().len(), 1, "schema {version}");
+            assert_eq!(store.append("s1", &Message::user("more"), None).unwrap(), 1, "schema {version}");
+            assert!(store.compactions("s1").unwrap().is_empty() && store.last_request("s1").unwrap().is_none());
+            drop(store);
+            assert_eq!(schema(&Connection::open(&path).unwrap()), newest, "schema {version}");
+            Store::open(&path).unwrap_or_else(|error| panic!("schema {version}, again: {error}"));
+        }
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_database_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.db");
+        old(&path, 1);
+        // Somebody's own table stands where a migration makes one.
+        Connection::open(&path).unwrap().execute_batch("create table prefixes (own)").unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("prefixes") && error.contains("old.db"), "{error}");
+        let connection = Connection::open(&path).unwrap();
+        let version: i64 = connection.query_row("pragma user_version", [], |row| row.get(0)).unwrap();
+        let kept: i64 = connection.query_row("select count(*) from messages", [], |row| row.get(0)).unwrap();
+        assert_eq!((version, kept), (1, 1));
+    }
+}

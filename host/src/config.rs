@@ -199,6 +199,38 @@ impl Config {
         Ok(config)
     }
 
+    /// What a change of the config does not reach at once, a line each: fields of the limits in `late`, and what a session that
+    /// is open has from its beginning.
+    pub fn news(&self, old: &Config, late: &[&str]) -> Vec<String> {
+        let kept = [
+            ("model", self.model != old.model),
+            ("language", self.language != old.language),
+            ("persona", self.persona != old.persona),
+            ("prompt", self.prompt != old.prompt),
+            ("max_output_tokens", self.max_output_tokens != old.max_output_tokens),
+            ("context_window", self.context_window != old.context_window),
+            ("context_windows", self.context_windows != old.context_windows),
+            ("summary_model", self.summary_model != old.summary_model),
+            ("fallback_model", self.fallback_model != old.fallback_model),
+            ("cache_life", self.cache_life != old.cache_life),
+            ("prices", self.prices != old.prices),
+            ("retry", self.retry != old.retry),
+            ("agents", self.agents != old.agents),
+        ];
+        let kept: Vec<&str> = kept.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect();
+        let mut news = Vec::new();
+        if !kept.is_empty() {
+            news.push(format!(
+                "astrarium.yaml: {} counts from the next session on (/clear begins one)",
+                kept.join(", ")
+            ));
+        }
+        if !late.is_empty() && self.limits != old.limits {
+            news.push(format!("astrarium.yaml: limits: {} needs a restart; the rest holds now", late.join(", ")));
+        }
+        news
+    }
+
     /// Plugins that the config speaks of.
     pub fn named_plugins(&self) -> impl Iterator<Item = &str> {
         let granted = self.grants.iter().map(|grant| grant.plugin.as_str());

@@ -26,6 +26,7 @@ use crate::tool_call::Consent;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::io::Write as _;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -42,8 +43,8 @@ use staff::Hired;
 pub struct Host {
     /// Where things are.
     pub options: Options,
-    /// What the operator's file said at the start.
-    pub config: Config,
+    /// What the operator's file says; the last good one.
+    config: Arc<RwLock<Arc<Config>>>,
     /// Where sessions are recorded.
     pub store: Arc<Store>,
     /// Where plugins are.
@@ -107,7 +108,13 @@ impl Host {
         let mut problems = registry.refresh().await;
         let first_look = skills.clone();
         problems.extend(tokio::task::spawn_blocking(move || first_look.refresh()).await?);
+        let config = Arc::new(RwLock::new(Arc::new(config)));
         Ok(Self { options, config, store, registry, skills, problems, relay, asker: RwLock::default() })
+    }
+
+    /// What the operator's file says; while a host watches, as it is now, and the last good one where it does not read.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Shows the guests' progress in `sink` from now on.
@@ -118,7 +125,8 @@ impl Host {
     /// Watches the folders of plugins and skills and the operator's files until the guard is dropped.
     pub fn watch(&self, told: impl Fn(String) + Send + Sync + 'static) -> Result<Watching> {
         let told = Arc::new(told);
-        let of_skills = told.clone();
+        let (of_skills, of_config) = (told.clone(), told.clone());
+        let config = self.config.clone();
         let options = self.options.clone();
         let files = vec![
             options.config_path(),
@@ -129,10 +137,14 @@ impl Host {
         let before = move |registry: &Registry| {
             // The last good config stays in force when the new one does not read.
             let read = Config::load(&options.config_path(), options.config.is_some())
-                .and_then(|config| settings(&options, &config));
+                .and_then(|config| Ok((settings(&options, &config)?, config)));
             match read {
-                Ok(settings) => {
+                Ok((settings, new)) => {
                     registry.set_settings(settings);
+                    let late = registry.runtime().set_limits(&new.limits);
+                    let old = mem::replace(&mut *config.write().unwrap_or_else(PoisonError::into_inner), Arc::new(new));
+                    let new = config.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    new.news(&old, &late).into_iter().for_each(|line| of_config(line));
                     None
                 }
                 Err(error) => {
@@ -199,7 +211,7 @@ impl Host {
         };
         let lock = self.lock(&id)?;
         self.store.set_model(&id, model.name())?;
-        let price = self.config.prices.get(model.name()).copied();
+        let price = self.config().prices.get(model.name()).copied();
         let parts = Parts {
             price,
             summary_model: self.summary_model()?,
@@ -208,15 +220,15 @@ impl Host {
             model,
             setup,
             workspace: self.options.workspace.clone(),
-            max_output_tokens: self.config.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
+            max_output_tokens: self.config().max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
             post: Post {
                 kind: AgentKind::Main,
                 agent: String::new(),
                 works_for: None,
-                depth: self.config.agents.depth,
+                depth: self.config().agents.depth,
             },
             staff: Arc::new(Hired {
-                config: self.config.clone(),
+                config: self.config(),
                 endpoints: self.choice().1,
                 roots: self.options.agent_roots(),
             }),
@@ -241,20 +253,21 @@ impl Host {
     /// What prompts for `model` are made of; without a name, for the script that answers where there is no model.
     pub fn setup(&self, model: &str, wishes: Wishes) -> Result<Setup> {
         let roots = [self.options.home.join("personas"), self.options.share.join("personas")];
-        let name = self.config.persona.as_deref().unwrap_or(persona::DEFAULT);
+        let config = self.config();
+        let name = config.persona.as_deref().unwrap_or(persona::DEFAULT);
         let window = self.window(if model.is_empty() { "scripted:no-model" } else { model })?;
         Ok(Setup {
             persona: persona::load(&roots, name, self.language())?,
-            notes: self.config.prompt.notes(model),
+            notes: config.prompt.notes(model),
             wishes,
-            memory_mechanics: self.config.prompt.memory_mechanics,
-            prompt_tokens: self.config.prompt.tokens.unwrap_or(PROMPT_TOKENS),
+            memory_mechanics: config.prompt.memory_mechanics,
+            prompt_tokens: config.prompt.tokens.unwrap_or(PROMPT_TOKENS),
             window: window.tokens,
             window_named: window.named,
             tokenizer: Tokenizer::of(model),
-            cache_life: self.config.cache_life,
+            cache_life: config.cache_life,
             agents: agent::list(Roster::read(&self.options.agent_roots()).all().map(|found| &*found.definition)),
-            reach: Reach { no_agents: self.config.agents.depth == 0, ..Reach::default() },
+            reach: Reach { no_agents: config.agents.depth == 0, ..Reach::default() },
         })
     }
 
@@ -296,7 +309,7 @@ impl Host {
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
             first.unwrap_or_default()
         };
-        let language = self.config.language.clone().unwrap_or_else(locale);
+        let language = self.config().language.clone().unwrap_or_else(locale);
         if language.starts_with("zh") { Language::Zh } else { Language::En }
     }
 }

@@ -97,6 +97,29 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// These as far as an engine that was started with `started` can have them, and the fields in which it cannot.
+    pub fn within(&self, started: &Limits) -> (Limits, Vec<&'static str>) {
+        let mut limits = self.clone();
+        let mut late = Vec::new();
+        // Instances are pooled: their sizes were set aside at the start, and fewer can be used at any time.
+        let pooled = [
+            ("memory_mib", &mut limits.memory_mib, started.memory_mib),
+            ("table_elements", &mut limits.table_elements, started.table_elements),
+            ("instances", &mut limits.instances, started.instances),
+        ];
+        for (name, value, most) in pooled {
+            if *value > most {
+                late.push(name);
+                *value = most;
+            }
+        }
+        if limits.parallel_calls != started.parallel_calls {
+            late.push("parallel_calls");
+            limits.parallel_calls = started.parallel_calls;
+        }
+        (limits, late)
+    }
+
     /// What is wrong with a field, if something is: zero would refuse everything or, in some places, nothing, and a number
     /// past the bound is more than the runtime can set aside.
     pub fn mistake(&self) -> Option<(&'static str, String)> {

@@ -30,8 +30,8 @@ pub use segments::Contribution;
 
 use crate::limits::Limits;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
@@ -40,7 +40,9 @@ use wasmtime::component::Linker;
 pub struct Runtime {
     engine: Engine,
     linker: Linker<GuestState>,
-    limits: Limits,
+    limits: RwLock<Arc<Limits>>,
+    /// Those that the engine was started with: what it has set aside can only be used or not.
+    started: Limits,
     cache: cache::Cache,
     /// Compilations at once: they use every core themselves.
     compiling: Semaphore,
@@ -66,13 +68,21 @@ impl Runtime {
             stuck: AtomicUsize::new(0),
             engine,
             linker,
-            limits,
+            started: limits.clone(),
+            limits: RwLock::new(Arc::new(limits)),
         })
     }
 
-    /// The limits that calls run under.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    /// The limits that calls run under which begin now.
+    pub fn limits(&self) -> Arc<Limits> {
+        self.limits.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has calls that begin from now on run under `new`; answers with the fields that hold only after a restart.
+    pub fn set_limits(&self, new: &Limits) -> Vec<&'static str> {
+        let (limits, late) = new.within(&self.started);
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
+        late
     }
 
     /// The engine, for benches that compare with a raw call.
@@ -82,7 +92,7 @@ impl Runtime {
 
     /// Calls that hold a permit now.
     pub fn running_calls(&self) -> usize {
-        (self.limits.parallel_calls as usize).saturating_sub(self.running.available_permits())
+        (self.started.parallel_calls as usize).saturating_sub(self.running.available_permits())
     }
 
     /// Threads that were given up so far.

@@ -83,7 +83,7 @@ pub(super) async fn run(talk: &mut Talk<'_>, built_in: BuiltIn, arguments: &str)
         }
         BuiltIn::Clear => {
             clear(talk);
-            Ok(())
+            talk.renew()
         }
         BuiltIn::Compact => {
             talk.compact(arguments).await;
@@ -164,7 +164,7 @@ fn model(talk: &mut Talk<'_>, name: &str) -> Result<Result<()>> {
         Ok(model) => model,
         Err(error) => return Ok(Err(error)),
     };
-    talk.model = model;
+    (talk.model, talk.named, talk.config) = (model, Some(name.to_owned()), talk.host.config());
     // Opened anew, since window, prices and what stands in front are the model's. Closed first, for the lock.
     if let Some(id) = talk.session.take().map(|session| session.id.clone()) {
         talk.session = Some(talk.open(Which::Named(&id))?);

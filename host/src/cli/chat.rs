@@ -13,6 +13,7 @@ use super::slash::{self, Prompt};
 use super::wishes::PromptArgs;
 use crate::compact::Trigger;
 use crate::compaction::{self, Work};
+use crate::config::Config;
 use crate::event::EndReason;
 use crate::host::{Host, Which};
 use crate::model::Model;
@@ -39,6 +40,10 @@ pub(super) struct Talk<'a> {
     pub host: &'a Host,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Its name, where it was named in this chat.
+    pub named: Option<String>,
+    /// The config that it was opened by.
+    pub config: Arc<Config>,
     /// What the command line says of the prompt.
     pub prompt: &'a PromptArgs,
     /// The session; none before the first question, which is its title.
@@ -50,6 +55,19 @@ impl Talk<'_> {
     /// Opens a session for this conversation.
     pub(super) fn open(&self, which: Which<'_>) -> Result<Session> {
         self.host.session_with(which, self.model.clone(), self.wishes.clone())
+    }
+
+    /// Opens the model anew where the operator's file has changed since it was opened: for the next session.
+    pub(super) fn renew(&mut self) -> Result<()> {
+        let config = self.host.config();
+        if config != self.config {
+            self.model = match &self.named {
+                Some(name) => self.host.model_named(name)?,
+                None => self.host.model()?,
+            };
+            self.config = config;
+        }
+        Ok(())
     }
 
     /// Makes room because the user asks for it; Ctrl-C cancels it.
@@ -80,7 +98,8 @@ pub(super) async fn chat(host: &Host, args: &ChatArgs) -> Result<Exit> {
     // They go with the first question.
     let mut files = args.session.attached()?;
     let prompt = &args.session.prompt;
-    let mut talk = Talk { host, model, prompt, session: None, wishes: prompt.wishes(false)? };
+    let mut talk =
+        Talk { host, model, named: None, config: host.config(), prompt, session: None, wishes: prompt.wishes(false)? };
     match args.session.which("") {
         Which::New { .. } => {}
         which => talk.session = Some(talk.open(which)?),

@@ -107,13 +107,14 @@ fn config(host: &Host) -> Check {
     let path = host.options.config_path();
     let said = match path.exists() {
         true => {
-            let unknown = host.config.named_plugins().filter(|name| host.registry.snapshot().plugin(name).is_none());
+            let config = host.config();
+            let unknown = config.named_plugins().filter(|name| host.registry.snapshot().plugin(name).is_none());
             let unknown: Vec<&str> = unknown.collect();
             if !unknown.is_empty() {
                 let said = format!("{} names plugins that are not there: {}", path.display(), unknown.join(", "));
                 return Check { what: "config", ok: false, optional: true, said };
             }
-            format!("{} with {} grants", path.display(), host.config.grants.len())
+            format!("{} with {} grants", path.display(), host.config().grants.len())
         }
         false => format!("{} is absent, defaults are in force", path.display()),
     };
@@ -218,7 +219,7 @@ async fn model(host: &Host) -> Check {
 fn programs(host: &Host) -> Check {
     let (ok, said) = match confinement() {
         Ok(said) => (true, format!("native programs are confined by {said}")),
-        Err(reason) if host.config.process.without_landlock == WithoutLandlock::Allow => {
+        Err(reason) if host.config().process.without_landlock == WithoutLandlock::Allow => {
             (false, format!("native programs run unconfined, as the config allows: {reason}"))
         }
         Err(reason) => (false, format!("no native program runs: {reason}")),

@@ -140,7 +140,7 @@ fn of_session(host: &Host, id: &str) -> Result<Shown> {
         // What was compacted away is on record and in no request any more.
         messages: (session.messages - last.map_or(0, |last| last.first)) as usize,
         before: last.map_or(0, |last| last.messages as usize),
-        price: host.config.prices.get(&session.model).copied(),
+        price: host.config().prices.get(&session.model).copied(),
         model: session.model,
         session: Some(session.id),
         requests,

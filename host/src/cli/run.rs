@@ -66,7 +66,7 @@ impl SessionArgs {
     }
 
     pub(super) fn max_steps(&self, host: &Host) -> u32 {
-        self.max_steps.or(host.config.max_steps).unwrap_or(MAX_STEPS)
+        self.max_steps.or(host.config().max_steps).unwrap_or(MAX_STEPS)
     }
 }
 

@@ -19,10 +19,10 @@ impl Host {
     pub fn choice(&self) -> (Choice, Endpoints) {
         let variable = |name: &str| std::env::var(name).ok();
         let mut endpoints = Endpoints::from_env(&variable);
-        endpoints.limits.idle = Duration::from_secs(self.config.retry.silence_s);
+        endpoints.limits.idle = Duration::from_secs(self.config().retry.silence_s);
         let named = variable("ASTRARIUM_MODEL");
         let choice =
-            select::choose(self.options.model.as_deref(), named.as_deref(), self.config.model.as_deref(), &endpoints);
+            select::choose(self.options.model.as_deref(), named.as_deref(), self.config().model.as_deref(), &endpoints);
         (choice, endpoints)
     }
 
@@ -47,11 +47,12 @@ impl Host {
     /// The model with the config's retries and fallback.
     fn recovering(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>> {
         let (_, endpoints) = self.choice();
-        let fallback =
-            self.config.fallback_model.as_deref().map(|name| {
-                select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config"))
-            });
-        Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config.retry.clone())))
+        let config = self.config();
+        let fallback = config
+            .fallback_model
+            .as_deref()
+            .map(|name| select::open(name, &endpoints).with_context(|| format!("fallback_model {name} of the config")));
+        Ok(Arc::new(Recovering::new(model, fallback.transpose()?, self.config().retry.clone())))
     }
 
     /// The demo's script.
@@ -63,15 +64,16 @@ impl Host {
 
     /// The window of a model in tokens, and who says so.
     pub fn window(&self, model: &str) -> Result<Known> {
-        window(&self.config, model)
+        window(&self.config(), model)
     }
 
     /// The model that writes summaries, where the config names one.
     pub(super) fn summary_model(&self) -> Result<Option<Summarizer>> {
-        let Some(name) = &self.config.summary_model else { return Ok(None) };
+        let config = self.config();
+        let Some(name) = &config.summary_model else { return Ok(None) };
         let (_, endpoints) = self.choice();
         let model = select::open(name, &endpoints).with_context(|| format!("summary_model {name} of the config"))?;
-        let model = Arc::new(Recovering::new(model, None, self.config.retry.clone()));
+        let model = Arc::new(Recovering::new(model, None, self.config().retry.clone()));
         Ok(Some(Summarizer { model, window: self.window(name)?.tokens }))
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The config of a host, for its agents.
 pub(super) struct Hired {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
     pub(super) endpoints: Endpoints,
     pub(super) roots: Vec<Root>,
 }

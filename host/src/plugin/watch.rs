@@ -17,28 +17,27 @@ pub fn watch(
     before: impl Fn(&Registry) -> Option<String> + Send + Sync + 'static,
     told: impl Fn(String) + Send + Sync + 'static,
 ) -> Result<Guard, String> {
-    let (sender, mut events) = mpsc::unbounded_channel();
+    let (sender, mut events) = mpsc::unbounded_channel::<Vec<PathBuf>>();
     let roots: Vec<PathBuf> = registry.settings().roots.into_iter().map(|root| root.path).collect();
     let first = sender.clone();
     let (in_roots, of_files) = (roots.clone(), files.clone());
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let matters = event.as_ref().map_or(true, |event| {
-            // Reading a file is an event on some systems; a refresh reads, so it must not start another. The database
-            // lies beside the operator's files and is written all the time.
-            !matches!(event.kind, EventKind::Access(_))
-                && (event.need_rescan()
-                    || event
-                        .paths
-                        .iter()
-                        .any(|path| of_files.contains(path) || in_roots.iter().any(|root| path.starts_with(root))))
-        });
-        if matters {
-            let _ = sender.send(());
+        let mut paths = match event {
+            // Reading a file is an event on some systems; a refresh reads, so it must not start another.
+            Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
+            Ok(event) if !event.need_rescan() => event.paths,
+            // Nobody knows what was missed: any root may be another folder now.
+            _ => in_roots.clone(),
+        };
+        // The database lies beside the operator's files and is written all the time.
+        paths.retain(|path| of_files.contains(path) || in_roots.iter().any(|root| path.starts_with(root)));
+        if !paths.is_empty() {
+            let _ = sender.send(paths);
         }
     })
     .map_err(|error| format!("plugins are not watched, changes need a restart: {error}"))?;
-    for root in roots.iter().filter(|root| root.is_dir()) {
-        add(&mut watcher, root, RecursiveMode::Recursive)?;
+    for root in &roots {
+        follow(&mut watcher, root)?;
     }
     // A file that is replaced by a rename is another file: its folder is what must be watched.
     let mut folders: Vec<&Path> =
@@ -48,11 +47,17 @@ pub fn watch(
         add(&mut watcher, folder, RecursiveMode::NonRecursive)?;
     }
     // What changed since the first look and before anything was watched.
-    let _ = first.send(());
+    let _ = first.send(Vec::new());
     drop(first);
     let task = tokio::spawn(async move {
         let mut told_mistake = None;
-        while settled::<(), ()>(&mut events).await.is_some() {
+        while let Some(batch) = settled::<Vec<PathBuf>, Vec<Vec<PathBuf>>>(&mut events).await {
+            // A root that came, or came back, is not watched yet.
+            for root in roots.iter().filter(|root| batch.iter().flatten().any(|path| path == *root)) {
+                if let Err(problem) = follow(&mut watcher, root) {
+                    told(problem);
+                }
+            }
             // A mistake that stays is told once.
             let mistake = before(&registry);
             let news = mistake.clone().filter(|_| mistake != told_mistake);
@@ -62,7 +67,15 @@ pub fn watch(
             }
         }
     });
-    Ok(Guard { _watcher: watcher, task })
+    Ok(Guard { task })
+}
+
+/// Watches a root, and the folder in which it may come and go.
+fn follow(watcher: &mut notify::RecommendedWatcher, root: &Path) -> Result<(), String> {
+    if let Some(around) = root.parent().filter(|around| around.is_dir()) {
+        add(watcher, around, RecursiveMode::NonRecursive)?;
+    }
+    if root.is_dir() { add(watcher, root, RecursiveMode::Recursive) } else { Ok(()) }
 }
 
 fn add(watcher: &mut notify::RecommendedWatcher, path: &Path, mode: RecursiveMode) -> Result<(), String> {
@@ -73,7 +86,6 @@ fn add(watcher: &mut notify::RecommendedWatcher, path: &Path, mode: RecursiveMod
 
 /// Watching ends when this is dropped.
 pub struct Guard {
-    _watcher: notify::RecommendedWatcher,
     task: tokio::task::JoinHandle<()>,
 }
 

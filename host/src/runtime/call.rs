@@ -172,10 +172,11 @@ async fn in_fresh_instance<R>(
     whose: Whose,
     body: impl for<'a> FnOnce(&'a mut Store<GuestState>, &'a Instance, &'a Exports) -> Body<'a, R>,
 ) -> Result<(R, usize), CallError> {
-    let state = GuestState::new(whose, &runtime.limits).map_err(CallError::Start)?;
+    let limits = runtime.limits();
+    let state = GuestState::new(whose, limits.clone()).map_err(CallError::Start)?;
     let mut store = Store::new(&runtime.engine, state);
     store.limiter(|state| &mut state.limiter);
-    store.set_hostcall_fuel(runtime.limits.host_call_bytes as usize);
+    store.set_hostcall_fuel(limits.host_call_bytes as usize);
     // Each tick the guest yields, so that the clock and a cancel are seen.
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);

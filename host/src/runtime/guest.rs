@@ -200,7 +200,7 @@ pub struct GuestState {
     /// [`Clock::outside`].
     pub clock: Arc<Clock>,
     /// The limits of this call.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// Log lines and progress updates so far.
     pub lines: u64,
 }
@@ -216,7 +216,7 @@ pub(super) struct Whose {
 }
 
 impl GuestState {
-    pub(super) fn new(whose: Whose, limits: &Limits) -> Result<Self, String> {
+    pub(super) fn new(whose: Whose, limits: Arc<Limits>) -> Result<Self, String> {
         let Whose { env, context, services, trail, clock, read_only } = whose;
         let keep = limits.captured_bytes as usize;
         let stderr = Captured::new(keep);
@@ -252,9 +252,9 @@ impl GuestState {
         Ok(Self {
             wasi: builder.build(),
             http: WasiHttpCtx::new(),
-            http_door: Hooks(Caller::new(&env, &services, &context, &trail, limits)),
+            http_door: Hooks(Caller::new(&env, &services, &context, &trail, &limits)),
             table,
-            limiter: Limiter::new(limits, trail.clone()),
+            limiter: Limiter::new(&limits, trail.clone()),
             stderr,
             folders: HashMap::new(),
             read_only,
@@ -265,7 +265,7 @@ impl GuestState {
             services,
             trail,
             clock,
-            limits: limits.clone(),
+            limits,
             lines: 0,
         })
     }

@@ -25,7 +25,7 @@ const REDIRECTS: usize = 5;
 
 /// Fetches or reads a plugin, checks all of it, keeps it by digest and puts it in force.
 pub(in crate::cli) async fn install(host: &Host, source: &str, digest: Option<&str>) -> Result<Exit> {
-    let limit = host.config.limits.component_bytes;
+    let limit = host.config().limits.component_bytes;
     let package = match remote(source) {
         Some(url) => fetch(&url, digest.is_some(), limit).await?,
         None => local(Path::new(source), limit)?,
@@ -90,7 +90,7 @@ pub(in crate::cli) fn rollback(options: &Options, name: &str, version: Option<&s
 
 /// Looks at a plugin as `install` would, and publishes nothing.
 pub(in crate::cli) async fn check(host: &Host, path: &Path, json: bool) -> Result<Exit> {
-    let found = match local(path, host.config.limits.component_bytes) {
+    let found = match local(path, host.config().limits.component_bytes) {
         Ok(package) => checked(&host.registry, package, path).await,
         Err(error) => Checked { problems: vec![format!("{error:#}")], ..Checked::default() },
     };

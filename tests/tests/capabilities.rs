@@ -3,7 +3,7 @@
 use astrarium::host::Host;
 use astrarium::tool_call::text_of;
 use astrarium::transcript::CallStatus;
-use astrarium_tests::place::{Place, call};
+use astrarium_tests::place::{Place, call, copy, guests};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -284,4 +284,28 @@ async fn a_store_has_a_quota_and_no_other_plugins_keys() {
     store.kv_set("echo", &scope, "k1", b"mine", quota).unwrap();
     assert_eq!(keys("get", "k1", 0).await.as_deref(), Ok("98"));
     assert_eq!(store.kv_get("echo", &scope, "k1").unwrap().as_deref(), Some(&b"mine"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_link_of_the_operator_leads_to_is_kept_out_by_its_real_path_too() {
+    let place = Place::new();
+    // A plugin that is being written in the workspace, and files of the home that are kept there.
+    copy(&guests().join("echo"), &place.workspace().join("dev/echo"));
+    std::os::unix::fs::symlink(place.workspace().join("dev/echo"), place.plugins().join("echo")).unwrap();
+    place.file("dotfiles/grants.yaml", "").file("papers/a.txt", "a").file("dev/notes.txt", "n");
+    std::os::unix::fs::symlink(place.workspace().join("dotfiles/grants.yaml"), place.home().join("grants.yaml"))
+        .unwrap();
+    fs::create_dir_all(place.home()).unwrap();
+    std::os::unix::fs::symlink(place.workspace().join("papers"), place.home().join("library")).unwrap();
+    place.config("language: en\n");
+    let host = place.host().await;
+    let write = |path: &'static str| ask(&host, "file_write", json!({ "path": path, "content": "mine now" }));
+    for path in ["dev/echo/plugin.yaml", "dev/echo/new.wasm", "dotfiles/grants.yaml"] {
+        let refusal = write(path).await.unwrap_err();
+        assert!(refusal.contains("forbid it"), "{path}: {refusal}");
+        assert!(!place.workspace().join(path).exists() || !place.text(path).contains("mine now"), "{path}");
+    }
+    for path in ["dev/notes.txt", "dev/other/plugin.yaml", "papers/a.txt"] {
+        write(path).await.unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
+    }
 }

@@ -283,6 +283,8 @@ async fn a_plugin_is_fetched_from_an_address_within_bounds() {
         refused(&install("/away.wasm"), 1, &["cannot fetch", "plain HTTP"]);
         refused(&install("/p"), 2, &["names no plugin"]);
         refused(&place.run(&["plugin", "install", "http://203.0.113.7/x.wasm"]), 2, &["plain HTTP", "--digest"]);
+        let pinned = ["plugin", "install", "http://203.0.113.7/x/plugin.yaml", "--digest", &"0".repeat(64)];
+        refused(&place.run(&pinned), 2, &["plain HTTP", "a digest pins the component only"]);
         assert!(fs::read_dir(place.home().join("plugins")).unwrap().next().is_none());
         ok(&install("/p/"));
         assert_eq!(state(&place, "versioned"), "live");

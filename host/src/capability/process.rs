@@ -61,7 +61,11 @@ impl Native {
 pub fn confinement() -> Result<String, String> {
     #[cfg(target_os = "linux")]
     return confine::support().map(|said| {
-        let view = if view::is_given() { ", a view of their own" } else { "; no namespaces" };
+        let view = if view::is_given() {
+            ", a view of their own"
+        } else {
+            ", but no namespaces: modes, owners and times of files are not confined"
+        };
         let ends = match confine::landlock() {
             Ok(keeper::MINDS_SIGNALS..) => "all they start ends with them",
             _ => "one that forks without pause may outlive its call (from Linux 6.12 on it does not)",

@@ -157,5 +157,23 @@ pub(super) fn check_workspace(options: &Options) -> Result<()> {
 pub(super) fn kept_out(options: &Options) -> Vec<PathBuf> {
     let mut places = vec![options.home.clone(), options.config_path(), options.cache.clone(), options.share.clone()];
     places.extend(options.plugins.iter().cloned());
-    places.into_iter().map(|place| fs::canonicalize(&place).unwrap_or(place)).collect()
+    // A plugin under development may be a link to where it is written, a file of the operator's to where he keeps it: that is
+    // the same place by another name. The library's is not: it is opened by a grant of its own.
+    let links = options
+        .roots()
+        .into_iter()
+        .map(|root| root.path)
+        .chain([options.home.clone()])
+        .flat_map(|folder| links(&folder));
+    places.extend(links.filter(|link| *link != options.library()));
+    let mut real: Vec<PathBuf> = places.into_iter().map(|place| fs::canonicalize(&place).unwrap_or(place)).collect();
+    real.sort_unstable();
+    real.dedup();
+    real
+}
+
+/// Links that lie in a folder.
+fn links(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink())).map(|entry| entry.path()).collect()
 }

@@ -1,7 +1,7 @@
 //! `plugin install`, `remove`, `rollback` and `check`: versions of plugins in the home.
 //!
 //! The only download of the program is here, by the operator's command: bounded in size, time and redirects, and never by
-//! plain HTTP from another machine unless a digest says what must come of it.
+//! plain HTTP from another machine, but for a bare component of which a digest says what it must be.
 
 use super::check_name;
 use super::grant::tell_what_is_missing;
@@ -170,7 +170,8 @@ async fn fetch(url: &Url, pinned: bool, limit: u64) -> Result<Package> {
             )));
         }
     };
-    let text = String::from_utf8(download(&manifest_url, pinned, manifest::LIMIT).await?)
+    // What a digest pins is the component; what its manifest asks for and exports could be anything.
+    let text = String::from_utf8(download(&manifest_url, false, manifest::LIMIT).await?)
         .with_context(|| format!("{manifest_url} is not UTF-8 text"))?;
     let package = Package::new(text, Vec::new()).map_err(|reason| anyhow!("{manifest_url}: {reason}"))?;
     // A name without separators, as the manifest's reader has checked, so it stays in the folder.
@@ -215,7 +216,11 @@ fn check_transport(url: &Url, pinned: bool) -> Result<(), String> {
         "https" => Ok(()),
         "http" if pinned || is_loopback(url) => Ok(()),
         "http" => {
-            Err(format!("{url} is plain HTTP, which anyone on the way can change; use https, or say --digest sha256:…"))
+            let pin = match url.path().ends_with(".wasm") {
+                true => ", or say --digest sha256:…",
+                false => "; a digest pins the component only",
+            };
+            Err(format!("{url} is plain HTTP, which anyone on the way can change; use https{pin}"))
         }
         other => Err(format!("{other} is no way to fetch a plugin; use https")),
     }

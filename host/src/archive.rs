@@ -1,22 +1,27 @@
 //! A session as a file of JSON Lines: every row, every kept result, and a last line that seals them.
 //!
-//! It loses nothing: what is imported is the session that was exported, row by row. It takes in all of a file or nothing of
-//! it, and names the line that is damaged. Forking copies a session inside one home. Who may ask for it is not decided here.
+//! It loses nothing: what is imported is the session that was exported, row by row, with those of the agents that worked for
+//! it. It takes in all of a file or nothing of it, and names the line that is damaged. Forking copies a session inside one
+//! home. Who may ask for it is not decided here.
 
 use crate::digest::hex;
-use crate::outputs::{self, Outputs};
+use crate::outputs::Outputs;
 use crate::store::{Row, Store, StoreError, new_session_id, schema_version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use staging::Staging;
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, Read as _, Write};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::path::PathBuf;
+use std::time::SystemTime;
 
-/// The format that is written, and the newest that is read.
-const VERSION: u32 = 1;
+mod staging;
+
+/// The format that is written, and the newest that is read. From 2 on agents go with the session that they worked for.
+const VERSION: u32 = 2;
 /// Bytes of a kept result on one line.
 const PIECE: usize = 256 << 10;
 /// Bytes of a line that is read; a message with pictures has a few million.
@@ -77,8 +82,21 @@ pub enum ArchiveError {
 enum Line {
     Head(Head),
     Row(Row),
-    Piece { file: String, modified_ms: u64, last: bool, base64: String },
+    Piece(Piece),
     End { end: Seal },
+}
+
+/// A piece of a kept result.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Piece {
+    /// Whose it is, where that is an agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    file: String,
+    modified_ms: u64,
+    last: bool,
+    base64: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,24 +125,50 @@ pub struct Travelled {
     pub rows: u64,
     /// Its kept results.
     pub files: u64,
+    /// Agents that worked for it, and for them.
+    pub agents: u64,
 }
 
 fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ArchiveError {
     |error| ArchiveError::Io { what: what.into(), error }
 }
 
-/// Writes the session `id` to `out`.
-pub fn export(store: &Store, outputs: &Outputs, id: &str, out: &mut dyn Write) -> Result<Travelled, ArchiveError> {
+/// Writes the session `id` to `out`, with the agents that worked for it. `folder` says where a session's files are.
+pub fn export(
+    store: &Store,
+    folder: &dyn Fn(&str) -> PathBuf,
+    id: &str,
+    out: &mut dyn Write,
+) -> Result<Travelled, ArchiveError> {
     let mut out = Sealing { out, lines: 0, hash: Sha256::new() };
     let head = Head { astrarium_session: VERSION, schema: schema_version(), session: id.to_owned() };
     out.line(&Line::Head(head))?;
-    let mut done = Travelled { id: id.to_owned(), rows: 0, files: 0 };
-    // A session that would not be taken in again is not let out as if it were whole.
-    store.messages(id)?;
-    for row in store.session_rows(id)? {
+    let mut done = Travelled { id: id.to_owned(), rows: 0, files: 0, agents: 0 };
+    let rows = store.session_rows(id)?;
+    let names = |row: &Row| (row.table == "sessions").then(|| row.row.get("id")?.as_str().map(str::to_owned)).flatten();
+    let sessions: Vec<String> = rows.iter().filter_map(names).collect();
+    for session in &sessions {
+        // A session that would not be taken in again is not let out as if it were whole.
+        store.messages(session)?;
+    }
+    for row in rows {
         out.line(&Line::Row(row))?;
         done.rows += 1;
     }
+    for session in &sessions {
+        done.agents += u64::from(session != id);
+        done.files +=
+            export_files(&Outputs::new(folder(session), u64::MAX), (session != id).then_some(session), &mut out)?;
+    }
+    let end = Seal { lines: out.lines, sha256: hex(&out.hash.clone().finalize()) };
+    out.line(&Line::End { end })?;
+    out.out.flush().map_err(failed("the file cannot be written"))?;
+    Ok(done)
+}
+
+/// Writes the kept results of a session in pieces; answers with how many there are.
+fn export_files(outputs: &Outputs, session: Option<&String>, out: &mut Sealing<'_>) -> Result<u64, ArchiveError> {
+    let mut files = 0;
     for kept in outputs.list().map_err(failed("the kept results do not read"))? {
         let path = outputs.folder().join(&kept.name);
         let reading = || format!("{} does not read", path.display());
@@ -135,17 +179,15 @@ pub fn export(store: &Store, outputs: &Outputs, id: &str, out: &mut dyn Write) -
             let mut piece = Vec::with_capacity(PIECE);
             (&file).take(PIECE as u64).read_to_end(&mut piece).map_err(failed(reading()))?;
             let last = piece.len() < PIECE;
-            out.line(&Line::Piece { file: kept.name.clone(), modified_ms, last, base64: BASE64.encode(&piece) })?;
+            let (session, file, base64) = (session.cloned(), kept.name.clone(), BASE64.encode(&piece));
+            out.line(&Line::Piece(Piece { session, file, modified_ms, last, base64 }))?;
             if last {
                 break;
             }
         }
-        done.files += 1;
+        files += 1;
     }
-    let end = Seal { lines: out.lines, sha256: hex(&out.hash.clone().finalize()) };
-    out.line(&Line::End { end })?;
-    out.out.flush().map_err(failed("the file cannot be written"))?;
-    Ok(done)
+    Ok(files)
 }
 
 /// Writes lines and counts what they are sealed by.
@@ -191,29 +233,32 @@ pub fn import(
     if !matches!(store.session(&id), Err(StoreError::NoSession(_))) {
         return Err(ArchiveError::Exists(id));
     }
-    let target = folder(&id);
-    let staging = Staging::new(target.with_extension("new"))?;
-    let mut done = Travelled { id: id.clone(), rows: 0, files: 0 };
+    let staging = Staging::new(folder(&id).with_extension("new"))?;
+    let mut done = Travelled { id: id.clone(), rows: 0, files: 0, agents: 0 };
     let mut why = None;
     let mut step = || -> Result<Option<(u64, Row)>, ArchiveError> {
         loop {
             match lines.next()? {
                 Some(Line::Row(row)) => {
-                    let first = done.rows == 0;
-                    let own = row.row.get("id").and_then(|id| id.as_str()) == Some(&head.session);
-                    if first && !(row.table == "sessions" && own) || !first && row.table == "sessions" {
-                        return Err(lines.refuse("the session's own row stands in another place"));
+                    if row.table == "sessions" || done.rows == 0 {
+                        let whose = row.row.get("id").and_then(|id| id.as_str()).unwrap_or_default();
+                        let own = whose == head.session;
+                        if row.table != "sessions" || own != (done.rows == 0) || !is_id(whose) {
+                            return Err(lines.refuse("the session's own row stands in another place"));
+                        }
+                        done.agents += u64::from(!own);
                     }
                     done.rows += 1;
                     return Ok(Some((lines.read, row)));
                 }
-                Some(Line::Piece { file, modified_ms, last, base64 }) => {
+                Some(Line::Piece(Piece { session, file, modified_ms, last, base64 })) => {
                     let bytes =
                         BASE64.decode(base64).map_err(|_| lines.refuse("a piece of a kept result is damaged"))?;
-                    if !is_file_name(&file) {
+                    let session = session.as_deref().unwrap_or(&head.session);
+                    if !staging::is_file_name(&file) || !is_id(session) {
                         return Err(lines.refuse("a kept result has no name that could be one"));
                     }
-                    staging.add(&file, &bytes, last.then_some(modified_ms))?;
+                    staging.add(session, &file, &bytes, last.then_some(modified_ms))?;
                     done.files += u64::from(last);
                 }
                 Some(Line::End { end }) => {
@@ -239,8 +284,9 @@ pub fn import(
     let mut why_last = None;
     let taken = store.insert_session(
         &id,
+        copy,
         || step().map_err(|error| kept(error, &mut why)),
-        || staging.take_place(&target).map_err(|error| kept(error, &mut why_last)),
+        |ids| staging.take_place(ids, folder).map_err(|error| kept(error, &mut why_last)),
     );
     match (taken, why.or(why_last)) {
         (Ok(()), _) => Ok(done),
@@ -287,55 +333,6 @@ fn is_id(text: &str) -> bool {
     (8..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
-fn is_file_name(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=120).contains(&text.len()) && !text.starts_with(['.', '-']) && text.bytes().all(plain)
-}
-
-/// Files that wait for their session to be taken in. They go when it is not.
-struct Staging(PathBuf);
-
-impl Staging {
-    fn new(folder: PathBuf) -> Result<Self, ArchiveError> {
-        let _ = fs::remove_dir_all(&folder);
-        Ok(Self(folder))
-    }
-
-    fn add(&self, name: &str, bytes: &[u8], modified_ms: Option<u64>) -> Result<(), ArchiveError> {
-        let path = self.0.join(name);
-        let add = || -> io::Result<()> {
-            outputs::make_folder(&self.0)?;
-            match path.exists() {
-                false => outputs::write_new(&path, bytes)?,
-                true => fs::File::options().append(true).open(&path)?.write_all(bytes)?,
-            }
-            match modified_ms {
-                Some(ms) => {
-                    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
-                    fs::File::options().append(true).open(&path)?.set_modified(time)
-                }
-                None => Ok(()),
-            }
-        };
-        add().map_err(failed(format!("{} cannot be written", path.display())))
-    }
-
-    /// Puts them where the session will look for them. What lay there belonged to no session.
-    fn take_place(&self, target: &Path) -> Result<(), ArchiveError> {
-        let _ = fs::remove_dir_all(target);
-        match self.0.exists() {
-            true => fs::rename(&self.0, target).map_err(failed(format!("{} cannot be made", target.display()))),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Begins a session that is `id` with its first `at` messages, or with all of them; answers with its id.
 pub fn fork(
     store: &Store,
@@ -358,19 +355,15 @@ pub fn fork(
         return Err(ArchiveError::Torn { id: id.to_owned(), at, reason });
     }
     let new = new_session_id();
-    let (old_folder, new_folder) = (folder(id), folder(&new));
-    let staging = Staging::new(new_folder.with_extension("new"))?;
-    let outputs = Outputs::new(old_folder, u64::MAX);
+    let staging = Staging::new(folder(&new).with_extension("new"))?;
+    let outputs = Outputs::new(folder(id), u64::MAX);
     for kept in outputs.list().map_err(failed("the kept results do not read"))? {
-        let (from, to) = (outputs.folder().join(&kept.name), staging.0.join(&kept.name));
-        // A kept result is never written to again, so both sessions may have the one file.
-        let copied = outputs::make_folder(&staging.0)
-            .and_then(|()| fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)));
-        copied.map_err(failed(format!("{} cannot be copied", from.display())))?;
+        staging.share(id, &outputs.folder().join(&kept.name), &kept.name)?;
     }
+    let ids = HashMap::from([(id.to_owned(), new.clone())]);
     let mut why = None;
     let forked = store.fork_session(id, &new, at, || {
-        staging.take_place(&new_folder).map_err(|error| {
+        staging.take_place(&ids, folder).map_err(|error| {
             why = Some(error);
             StoreError::Invalid(String::new())
         })

@@ -3,7 +3,6 @@
 use astrarium::archive::{self, ArchiveError};
 use astrarium::host::{Host, Which};
 use astrarium::model::scripted::Scripted;
-use astrarium::outputs::Outputs;
 use astrarium::store::{Task, TaskStatus};
 use astrarium_tests::laws::assert_accepted;
 use astrarium_tests::place::{Place, go_on, play};
@@ -45,7 +44,7 @@ async fn full_session(host: &Host) -> String {
 
 fn exported(host: &Host, id: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    archive::export(&host.store, &Outputs::new(host.options.session_folder(id), u64::MAX), id, &mut bytes).unwrap();
+    archive::export(&host.store, &|id: &str| host.options.session_folder(id), id, &mut bytes).unwrap();
     bytes
 }
 
@@ -135,8 +134,8 @@ async fn a_damaged_file_is_refused_by_its_line_and_leaves_nothing() {
     assert!(error.contains(&format!("line {}: a line before this one was changed", lines.len())), "{error}");
     let error = refused(&[bytes.as_slice(), b"{}\n"].concat(), "more after the end");
     assert!(error.starts_with(&format!("line {}: ", lines.len() + 1)), "{error}");
-    let error = refused(text.replacen("\"astrarium_session\":1", "\"astrarium_session\":2", 1).as_bytes(), "newer");
-    assert!(error.contains("newer Astrarium (format 2"), "{error}");
+    let error = refused(text.replacen("\"astrarium_session\":2", "\"astrarium_session\":3", 1).as_bytes(), "newer");
+    assert!(error.contains("newer Astrarium (format 3"), "{error}");
     let newer = format!("\"schema\":{}", astrarium::store::schema_version() + 1);
     let schema = format!("\"schema\":{}", astrarium::store::schema_version());
     let error = refused(text.replacen(&schema, &newer, 1).as_bytes(), "newer");
@@ -206,6 +205,56 @@ fn the_commands_take_a_session_from_home_to_home() {
     assert!(none.status != 0 && none.stderr.contains("nothing.jsonl"), "{none:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_go_with_the_session_that_they_worked_for() {
+    let (here, there) = (place(), place());
+    let (host, other) = (here.host().await, there.host().await);
+    let script = "name: t\nsteps:\n\
+        - calls: [{ tool: subagent, input: { task: look at the lines } }]\n\
+        - calls: [{ tool: large, input: { kind: lines, bytes: 400000 } }]\n\
+        - say: many lines\n\
+        - say: done\n";
+    let (session, turn) = play(&host, script, "what is there?", 20).await;
+    assert_eq!(turn.outcome.answer, "done", "{:?}", turn.outcome.error);
+    let id = session.id.clone();
+    drop(session);
+    let [agent] = &host.store.agents_of(&id).unwrap()[..] else { panic!("one agent worked") };
+    assert_eq!(files(&host, &agent.session).len(), 1, "with a kept result of its own");
+
+    let bytes = exported(&host, &id);
+    assert_eq!(import(&other, &bytes, false).unwrap(), id);
+    assert_eq!(other.store.session_rows(&id).unwrap(), host.store.session_rows(&id).unwrap());
+    assert_eq!(&other.store.agents_of(&id).unwrap()[..], std::slice::from_ref(agent));
+    assert_eq!(files(&other, &agent.session), files(&host, &agent.session));
+
+    let copy = import(&other, &bytes, true).unwrap();
+    let [copied] = &other.store.agents_of(&copy).unwrap()[..] else { panic!("its agent came along") };
+    assert_ne!(copied.session, agent.session);
+    assert_eq!(files(&other, &copied.session), files(&host, &agent.session));
+    assert_eq!(other.store.messages(&copied.session).unwrap(), host.store.messages(&agent.session).unwrap());
+
+    // Without the session that it worked for, an agent's is a session like any other.
+    let alone = exported(&host, &agent.session);
+    let refused = import(&other, &alone, false).unwrap_err().to_string();
+    assert!(refused.contains("is in this home already"), "{refused}");
+    let alone = import(&other, &alone, true).unwrap();
+    assert!(other.store.agent(&alone).unwrap().is_none());
+
+    other.store.remove_session(&copy).unwrap();
+    assert!(other.store.messages(&copied.session).unwrap().is_empty(), "and they go with it");
+    // A file whose agent's rows were given to another one.
+    let text = String::from_utf8(bytes).unwrap();
+    let line = text.lines().position(|line| line.contains("\"messages\"") && line.contains(&agent.session)).unwrap();
+    let torn: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(at, text)| if at == line { text.replace(&agent.session, &id) } else { text.to_owned() })
+        .collect();
+    let refused =
+        import(&place().host().await, format!("{}\n", torn.join("\n")).as_bytes(), false).unwrap_err().to_string();
+    assert!(refused.contains(&format!("line {}", line + 1)) && refused.contains("among those of"), "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_would_not_be_taken_in_again_is_not_let_out() {
     let place = place();
@@ -213,7 +262,7 @@ async fn a_session_that_would_not_be_taken_in_again_is_not_let_out() {
     let (session, _) = play(&host, "name: t\nsteps:\n- say: hi\n", "hello", 5).await;
     let database = rusqlite::Connection::open(place.home().join("astrarium.db")).unwrap();
     database.execute("update messages set message = 'garbage' where seq = 1", []).unwrap();
-    let outputs = Outputs::new(host.options.session_folder(&session.id), u64::MAX);
-    let refused = archive::export(&host.store, &outputs, &session.id, &mut Vec::new()).unwrap_err().to_string();
+    let folder = |id: &str| host.options.session_folder(id);
+    let refused = archive::export(&host.store, &folder, &session.id, &mut Vec::new()).unwrap_err().to_string();
     assert!(refused.contains("message 1 of session") && refused.contains("put a copy of the database"), "{refused}");
 }

@@ -3,15 +3,16 @@
 //! Tables are not named one by one: whatever has a column `session` belongs to one, and so does what a later migration adds.
 //! Beside them a session has its own keys of the plugins' store, and the prefixes that its epochs name by hash.
 
-use super::{Store, StoreError, schema};
+use super::{Store, StoreError, new_session_id, schema};
 use crate::digest::sha256;
 use crate::transcript::{Block, Message};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rusqlite::types::{Value as Sql, ValueRef};
-use rusqlite::{Connection, Transaction, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params, params_from_iter};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// A row, as it travels between databases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,36 +38,60 @@ pub fn schema_version() -> i64 {
 }
 
 impl Store {
-    /// Every row of a session: the session's own first, and each before those that refer to it.
+    /// Every row of a session, the session's own first and each before those that refer to it; then likewise those of the
+    /// agents that worked for it.
     pub fn session_rows(&self, id: &str) -> Result<Vec<Row>, StoreError> {
         let mut connection = self.lock();
         // One transaction, so that a session that is being written to is read as it was at one moment.
         let transaction = connection.transaction().map_err(|error| self.failed(error))?;
-        rows(&transaction, id).map_err(|error| self.failed(error))
+        let all = || {
+            let mut all = Vec::new();
+            for id in with_agents(&transaction, id)? {
+                rows(&transaction, &id, &mut all)?;
+            }
+            Ok(all)
+        };
+        all().map_err(|error| self.failed(error))
     }
 
-    /// Writes the rows of the session `id`, all or none: `next` gives them one by one, with the line that each stands in, and
-    /// `last` is done before they count.
+    /// Writes the rows of a session and of its agents, all or none: `next` gives them one by one, with the line that each
+    /// stands in, and `last` is done before they count. The session is `id` here; agents keep their ids unless it is a `copy`.
     pub fn insert_session(
         &self,
         id: &str,
+        copy: bool,
         mut next: impl FnMut() -> Result<Option<(u64, Row)>, StoreError>,
-        last: impl FnOnce() -> Result<(), StoreError>,
+        last: impl FnOnce(&HashMap<String, String>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.write(|db| {
             let tables = tables(db)?;
-            let mut messages = 0;
+            let (mut messages, mut ids) = (0, Ids::default());
             while let Some((line, row)) = next()? {
                 let refused = |reason: String| StoreError::Invalid(format!("line {line}: {reason}"));
+                if let ("sessions", Some(there)) = (row.table.as_str(), row.row.get("id").and_then(Value::as_str)) {
+                    let here = match (ids.known.is_empty(), copy) {
+                        (true, _) => id.to_owned(),
+                        (false, true) => new_session_id(),
+                        (false, false) => there.to_owned(),
+                    };
+                    if db.query_row("select 1 from sessions where id = ?1", [&here], |_| Ok(())).optional()?.is_some() {
+                        return Err(
+                            refused(format!("session {here} is in this home already; import with --copy")).into()
+                        );
+                    }
+                    ids.known.insert(there.to_owned(), here);
+                    there.clone_into(&mut ids.current);
+                    messages = 0;
+                }
                 if row.table == "messages" {
                     if row.row.get("seq").and_then(Value::as_u64) != Some(messages) {
                         return Err(refused(format!("message {messages} of the transcript is missing")).into());
                     }
                     messages += 1;
                 }
-                insert(db, &tables, id, &row).map_err(refused)?;
+                insert(db, &tables, &ids, &row).map_err(refused)?;
             }
-            Ok(last()?)
+            Ok(last(&ids.known)?)
         })
     }
 
@@ -118,12 +143,7 @@ impl Store {
     /// Removes a session with all its rows, and those of the agents that worked for it; answers with the ids of all.
     pub fn remove_session(&self, id: &str) -> Result<Vec<String>, StoreError> {
         self.write(|db| {
-            let mut statement = db.prepare(
-                "with recursive below (id) as
-                 (select ?1 union select agents.session from agents join below on agents.parent = below.id)
-                 select id from below",
-            )?;
-            let ids: Vec<String> = statement.query_map([id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            let ids = with_agents(db, id)?;
             for id in &ids {
                 db.execute("delete from agents where session = ?1 or parent = ?1", [id])?;
             }
@@ -161,26 +181,51 @@ fn tables(db: &Connection) -> rusqlite::Result<Vec<Table>> {
             _ => "session",
         };
     }
-    // For whom an agent's session worked is said of that other session, and does not go where it goes.
-    tables.retain(|table| table.name != "agents" && table.columns.iter().any(|column| column == table.key));
+    // For whom an agent's session worked goes with that other session only.
+    tables.retain(|table| table.name != AGENTS && table.columns.iter().any(|column| column == table.key));
     tables.sort_by_key(|table| (table.name != "sessions", table.name.clone()));
     Ok(tables)
 }
 
-fn rows(db: &Transaction<'_>, id: &str) -> rusqlite::Result<Vec<Row>> {
-    let mut rows = Vec::new();
+/// A session and all agents that worked for it, and for them, each after the one it worked for.
+fn with_agents(db: &Connection, id: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = db.prepare(
+        "with recursive below (id, depth) as
+         (select ?1, 0 union select agents.session, depth + 1 from agents join below on agents.parent = below.id)
+         select id from below order by depth, id",
+    )?;
+    statement.query_map([id], |row| row.get(0))?.collect()
+}
+
+/// Ids of sessions that are being taken in.
+#[derive(Default)]
+struct Ids {
+    /// What each is called here.
+    known: HashMap<String, String>,
+    /// Whose rows come now, by its name in the file.
+    current: String,
+}
+
+fn rows(db: &Transaction<'_>, id: &str, rows: &mut Vec<Row>) -> rusqlite::Result<()> {
     let tables = tables(db)?;
     for (at, Table { name, key, columns }) in tables.iter().enumerate() {
         let listed = columns.join(", ");
-        collect(db, &mut rows, name, &format!("select {listed} from {name} where {key} = ?1 order by {listed}"), id)?;
+        collect(db, rows, name, &format!("select {listed} from {name} where {key} = ?1 order by {listed}"), id)?;
         if at == 0 {
             let sql = "select hash, content from prefixes where hash in (select prefix from epochs where session = ?1)
                        order by hash";
-            collect(db, &mut rows, "prefixes", sql, id)?;
+            collect(db, rows, "prefixes", sql, id)?;
+            // The session that is exported may have worked for another one, which stays.
+            if rows.first().is_some_and(|first| first.row.get("id").and_then(Value::as_str) != Some(id)) {
+                collect(db, rows, AGENTS, "select * from agents where session = ?1", id)?;
+            }
         }
     }
-    Ok(rows)
+    Ok(())
 }
+
+/// The table of whom an agent's session worked for.
+const AGENTS: &str = "agents";
 
 fn collect(db: &Transaction<'_>, rows: &mut Vec<Row>, table: &str, sql: &str, id: &str) -> rusqlite::Result<()> {
     let mut statement = db.prepare(sql)?;
@@ -204,15 +249,21 @@ fn collect(db: &Transaction<'_>, rows: &mut Vec<Row>, table: &str, sql: &str, id
 }
 
 /// Writes one row; an error says what is wrong with it.
-fn insert(db: &Transaction<'_>, tables: &[Table], id: &str, row: &Row) -> Result<(), String> {
+fn insert(db: &Transaction<'_>, tables: &[Table], ids: &Ids, row: &Row) -> Result<(), String> {
     let Row { table: name, row } = row;
     if name == "prefixes" {
         return insert_prefix(db, row);
     }
+    if name == AGENTS {
+        return insert_agent(db, ids, row);
+    }
     let table = tables.iter().find(|table| table.name == *name);
     let Some(Table { key, columns, .. }) = table else { return Err(format!("{name:?} is no table of sessions")) };
-    if row.get(*key).and_then(Value::as_str).is_none() {
+    let (Some(whose), Some(id)) = (row.get(*key).and_then(Value::as_str), ids.known.get(&ids.current)) else {
         return Err(format!("a row of {name} names no session"));
+    };
+    if whose != ids.current {
+        return Err(format!("a row of {name} is that of session {whose}, among those of {}", ids.current));
     }
     if let Some(unknown) = row.keys().find(|column| !columns.contains(column)) {
         return Err(format!("{name} has no column {unknown:?} here"));
@@ -234,6 +285,32 @@ fn insert(db: &Transaction<'_>, tables: &[Table], id: &str, row: &Row) -> Result
     db.execute(&format!("insert into {name} ({}) values ({marks})", listed.join(", ")), params_from_iter(values))
         .map(|_| ())
         .map_err(|error| format!("a row of {name} cannot be taken in: {error}"))
+}
+
+/// For whom an agent worked; both are here by then.
+fn insert_agent(db: &Transaction<'_>, ids: &Ids, row: &Map<String, Value>) -> Result<(), String> {
+    let text = |name: &str| row.get(name).and_then(Value::as_str);
+    let here = |name: &str| text(name).and_then(|there| ids.known.get(there));
+    let (Some(session), Some(parent)) = (here("session"), here("parent")) else {
+        return Err("an agent worked for a session that is not in the file".into());
+    };
+    db.execute(
+        "insert into agents (session, parent, call, kind, agent, begun, ended, reason, statistics)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            session,
+            parent,
+            text("call"),
+            text("kind"),
+            text("agent"),
+            text("begun"),
+            text("ended"),
+            text("reason"),
+            text("statistics")
+        ],
+    )
+    .map(|_| ())
+    .map_err(|error| format!("a row of agents cannot be taken in: {error}"))
 }
 
 /// A prefix is known by the hash of its content, and belongs to whoever names it.

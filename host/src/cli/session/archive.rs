@@ -3,7 +3,6 @@
 use super::super::show::{note_line, print_line};
 use crate::archive::{self, Travelled};
 use crate::host::Host;
-use crate::outputs::Outputs;
 use anyhow::{Context as _, Result};
 use std::fs;
 use std::io::{self, BufReader, Write as _};
@@ -12,10 +11,10 @@ use std::path::{Path, PathBuf};
 /// Writes a session to a file that is not there yet, or to standard output.
 pub(super) fn export(host: &Host, id: &str, file: Option<&Path>) -> Result<()> {
     let id = host.store.session(id)?.id;
-    let outputs = Outputs::new(host.options.session_folder(&id), u64::MAX);
+    let folder = |id: &str| host.options.session_folder(id);
     let Some(path) = file else {
         let mut out = io::BufWriter::new(io::stdout().lock());
-        archive::export(&host.store, &outputs, &id, &mut out)?;
+        archive::export(&host.store, &folder, &id, &mut out)?;
         return Ok(out.flush()?);
     };
     let mut options = fs::OpenOptions::new();
@@ -27,7 +26,7 @@ pub(super) fn export(host: &Host, id: &str, file: Option<&Path>) -> Result<()> {
         format!("cannot make {}; name a file that is not there yet, in a folder that can be written to", path.display())
     })?;
     let mut out = io::BufWriter::new(made);
-    let written = archive::export(&host.store, &outputs, &id, &mut out).inspect_err(|_| {
+    let written = archive::export(&host.store, &folder, &id, &mut out).inspect_err(|_| {
         let _ = fs::remove_file(path);
     })?;
     note_line(&format!("{} holds session {}: {}", path.display(), written.id, counts(&written)));
@@ -81,5 +80,9 @@ pub(super) fn remove(host: &Host, id: &str) -> Result<()> {
 }
 
 fn counts(travelled: &Travelled) -> String {
-    format!("{} rows, {} kept results", travelled.rows, travelled.files)
+    let agents = match travelled.agents {
+        0 => String::new(),
+        agents => format!(", {agents} agents that worked for it"),
+    };
+    format!("{} rows, {} kept results{agents}", travelled.rows, travelled.files)
 }

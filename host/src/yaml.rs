@@ -93,7 +93,35 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
 /// The parser's words for people: its advice is for programmers who call it, its types are Rust's.
 fn plain(line: &str) -> String {
+    if let Some((_, breach)) = line.split_once("budget breached: ") {
+        return match breach.split([' ', '{']).next().unwrap_or_default() {
+            "Anchors" => "it has too many anchors; write the values out",
+            "Aliases" => "it has too many aliases; write the values out",
+            "Depth" => DEEP,
+            _ => "it holds too much; take out what is not needed",
+        }
+        .to_owned();
+    }
+    if let Some(kind) = line.strip_prefix("invalid type: ").or(line.strip_prefix("invalid value: "))
+        && let Some((found, wanted)) = kind.rsplit_once(", expected ")
+    {
+        let found = found.strip_prefix("integer ").or(found.strip_prefix("floating point ")).unwrap_or(found);
+        let found = if found.starts_with('`') { found.trim_matches('`') } else { found };
+        let wanted = match wanted {
+            "u8" | "u16" | "u32" | "u64" | "usize" => "whole number from 0 up",
+            "i8" | "i16" | "i32" | "i64" | "isize" => "whole number",
+            "f32" | "f64" => "number",
+            "a sequence" => "list",
+            "a map" => "table",
+            "a boolean" => return format!("{found} is neither true nor false"),
+            "a string" => "text",
+            other => return format!("{found} is not what is expected here: {other}"),
+        };
+        return format!("{found} is no {wanted}");
+    }
     line.replace(", set DuplicateKeyPolicy in Options if acceptable", "; write it once")
+        .replace("recursion limit exceeded", DEEP)
+        .replace("expected string scalar", "a single value is expected here, and this is a list or a table")
         .replace("invalid u64", "this must be a whole number from 0 up")
         .replace("invalid u32", "this must be a whole number from 0 up")
         .replace("invalid i32", "this must be a whole number")
@@ -103,6 +131,9 @@ fn plain(line: &str) -> String {
         .replace("expected mapping start", "a table is expected here; write KEY: VALUE lines, or { KEY: VALUE }")
         .replace("tabs disallowed within this context", "a tab stands here; indent with spaces")
 }
+
+/// Said of what is nested beyond the parser's bound.
+const DEEP: &str = "it is nested too deep; write it flatter";
 
 #[cfg(test)]
 mod tests {
@@ -133,6 +164,45 @@ mod tests {
         assert_eq!(super::place(text, &["list"]), "line 5, column 7: ");
         assert_eq!(super::place(text, &["limits", "absent"]), "");
         assert_eq!(super::place(text, &["model", "x"]), "");
+    }
+
+    #[test]
+    fn what_is_too_much_is_told_with_its_cure() {
+        let deep = format!("a: {}", "[".repeat(1_000_000));
+        let anchors: String = (0..60_000).map(|n| format!("a{n}: &a{n} 1\n")).collect();
+        let aliases = format!("a: &a [1, 2, 3]\nb:\n{}", "- *a\n".repeat(100_000));
+        let many = format!("a: [{}]\n", "1, ".repeat(600_000));
+        for (text, words) in [
+            (deep, "it is nested too deep; write it flatter"),
+            (anchors, "it has too many anchors; write the values out"),
+            (aliases, "it has too many aliases; write the values out"),
+            (many, "it holds too much; take out what is not needed"),
+        ] {
+            let error = super::from_str::<Value>(&text).unwrap_err();
+            assert!(error.starts_with("line ") && error.ends_with(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_told_in_words_of_the_file() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(untagged)]
+        enum Tagged {
+            #[allow(dead_code)]
+            Whole { a: u64 },
+        }
+        let said = |text: &str| super::from_str::<std::collections::BTreeMap<String, u64>>(text).unwrap_err();
+        for text in ["a: -1", "a: 1.5", "a: b", "a: 99999999999999999999999"] {
+            assert!(said(text).ends_with("this must be a whole number from 0 up"), "{}", said(text));
+        }
+        assert!(said("a: [1]").ends_with("a single value is expected here, and this is a list or a table"));
+        assert!(super::from_str::<Tagged>("a: -1").is_err());
+        assert_eq!(super::plain("invalid value: integer `-1`, expected u64"), "-1 is no whole number from 0 up");
+        assert_eq!(
+            super::plain("invalid type: string \"x\", expected u32"),
+            "string \"x\" is no whole number from 0 up"
+        );
+        assert_eq!(super::plain("invalid type: integer `1`, expected a sequence"), "1 is no list");
     }
 
     #[test]

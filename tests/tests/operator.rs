@@ -449,10 +449,10 @@ async fn a_broken_config_is_told_on_one_line_and_the_one_before_stays() {
     let host = place.host().await;
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     let _watching = host.watch(move |line| drop(sender.send(line))).unwrap();
-    let deep = format!("language: en\na: {}\n", "[".repeat(1_000_000));
     let long = format!("language: en # {}\n", "x".repeat(2_000_000));
     // Where the values are free, so that they are read and not refused for their names.
     let free = |lines: String| format!("language: en\nplugins:\n  echo:\n    config:\n{lines}");
+    let deep = free(format!("      a: {}\n", "[".repeat(1_000_000)));
     let chain =
         |n: usize| format!("      c{n}: &c{n} [{}]\n", if n == 0 { "x".into() } else { format!("*c{}", n - 1) });
     let anchors = free((0..20_000).map(chain).collect());
@@ -469,10 +469,10 @@ async fn a_broken_config_is_told_on_one_line_and_the_one_before_stays() {
         ("grants:\n- { plugin: echo, fs: [{ path: data, mode: ro }] }\n", vec!["line 2", "absolute folder"]),
         ("grants:\n- { plugin: echo, digest: abc }\n", vec!["line 2", "64 hex digits"]),
         ("permissions: { deny: [{ tool: a, with: b }] }\n", vec!["line 1", "with"]),
-        (deep.as_str(), vec!["line 2"]),
+        (deep.as_str(), vec!["line 5", "nested too deep; write it flatter"]),
         (long.as_str(), vec!["larger than 1048576 bytes"]),
-        (anchors.as_str(), vec!["line "]),
-        (bomb.as_str(), vec!["line "]),
+        (anchors.as_str(), vec!["line ", "; write "]),
+        (bomb.as_str(), vec!["line ", "; "]),
     ] {
         place.config(text);
         let line = loop {

@@ -53,7 +53,7 @@ fn picture(folder: &Path) -> Vec<(String, Vec<u8>, u64)> {
 }
 
 /// Everything that changes a path.
-const CHANGES: [&str; 12] = [
+const CHANGES: [&str; 13] = [
     "write",
     "append",
     "create",
@@ -61,6 +61,7 @@ const CHANGES: [&str; 12] = [
     "read_write",
     "shrink",
     "touch",
+    "age",
     "scribble",
     "mkdir",
     "unlink",
@@ -160,6 +161,24 @@ async fn no_path_leads_out_of_the_granted_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_was_moved_while_it_was_held_leads_nowhere_else() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::bare();
+    let outside = place.home().join("secret.txt");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    fs::write(&outside, "the operator's").unwrap();
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o600)).unwrap();
+    place.file("folder/secret.txt", "its own").file("open.txt", "anyone's");
+    fs::set_permissions(place.workspace().join("open.txt"), fs::Permissions::from_mode(0o666)).unwrap();
+    let host = host(&place, "fs: [{ path: workspace, mode: rw }]", "").await;
+    attempt(&host, "carry", "/workspace/folder", "../home").await.unwrap();
+    assert_eq!(fs::read_link(place.workspace().join("folder")).unwrap(), Path::new("../home"), "the trap was set");
+    assert_eq!(mode(&outside), 0o600);
+    assert_eq!(place.text("open.txt"), "its own");
+    assert_eq!(mode(&place.workspace().join("open.txt")), 0o666, "what takes a file's place keeps its mode");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_to_read_stays_as_it_is() {
     let place = Place::bare();
     let data = tempfile::tempdir().unwrap();
@@ -200,6 +219,35 @@ async fn a_folder_to_read_stays_as_it_is() {
     }
     assert_eq!(picture(&data), before);
     assert_eq!(place.text("own.txt"), "own");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_of_all_around_the_home_reaches_nothing_in_it() {
+    let place = Place::bare();
+    let around = place.home().parent().unwrap().canonicalize().unwrap();
+    let host = host(&place, &format!("fs: [{{ path: \"{}\", mode: rw }}]", around.display()), "").await;
+    let kept = |place: &Place| {
+        let home = picture(&place.home()).into_iter().filter(|(path, ..)| !path.contains("astrarium.db"));
+        (home.collect::<Vec<_>>(), picture(&place.plugins()))
+    };
+    let before = kept(&place);
+    for path in
+        ["home/astrarium.yaml", "home/new", "home", "home/plugins", "plugins/burglar/plugin.yaml", "plugins/new"]
+    {
+        let path = format!("{}/{path}", around.display());
+        for how in CHANGES.iter().chain(&["read", "list"]) {
+            let answer = attempt(&host, how, &path, "").await;
+            assert!(answer.is_err(), "{how} {path:?}: {answer:?}");
+        }
+        let moved = attempt(&host, "rename", &path, &format!("{}/moved", around.display())).await;
+        assert!(moved.is_err(), "{path:?}: {moved:?}");
+    }
+    assert_eq!(kept(&place), before);
+    let beside = format!("{}/beside", around.display());
+    attempt(&host, "create", &beside, "").await.unwrap();
+    attempt(&host, "age", &beside, "").await.unwrap();
+    let modified = fs::metadata(around.join("beside")).unwrap().modified().unwrap();
+    assert_eq!(modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,14 +14,15 @@ use wasmtime_wasi::filesystem::WasiFilesystemView as _;
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, HostDescriptor, OpenFlags, PathFlags,
+    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, HostDescriptor, MetadataHashValue,
+    NewTimestamp, OpenFlags, PathFlags,
 };
 
 type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type Fd = Resource<Descriptor>;
 type Caller<'a> = StoreContextMut<'a, GuestState>;
 
-/// Replaces the functions of `wasi:filesystem` that take a path and can open, make, move or remove something.
+/// Replaces the functions of `wasi:filesystem` that take a path.
 pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     linker.instance("wasi:filesystem/preopens@0.2.12")?.func_wrap(
@@ -45,6 +46,39 @@ pub(super) fn link(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
                     return Ok((Err(code),)) as Answer<DescriptorStat>;
                 }
                 answer(store.data_mut().filesystem().stat_at(fd, flags, path).await)
+            })
+        },
+    )?;
+    types.func_wrap_async(
+        "[method]descriptor.set-times-at",
+        |mut store: Caller<'_>,
+         (fd, flags, path, accessed, modified): (Fd, PathFlags, String, NewTimestamp, NewTimestamp)| {
+            Box::new(async move {
+                if let Err(code) = store.data().may_reach(&fd, &path) {
+                    return Ok((Err(code),)) as Answer<()>;
+                }
+                let at = fd.rep();
+                let set = store.data_mut().filesystem().set_times_at(fd, flags, path.clone(), accessed, modified).await;
+                store.data().note(at, &path, true, answer(set))
+            })
+        },
+    )?;
+    types.func_wrap_async("[method]descriptor.readlink-at", |mut store: Caller<'_>, (fd, path): (Fd, String)| {
+        Box::new(async move {
+            if let Err(code) = check_path(&path) {
+                return Ok((Err(code),)) as Answer<String>;
+            }
+            answer(store.data_mut().filesystem().readlink_at(fd, path).await)
+        })
+    })?;
+    types.func_wrap_async(
+        "[method]descriptor.metadata-hash-at",
+        |mut store: Caller<'_>, (fd, flags, path): (Fd, PathFlags, String)| {
+            Box::new(async move {
+                if let Err(code) = check_path(&path) {
+                    return Ok((Err(code),)) as Answer<MetadataHashValue>;
+                }
+                answer(store.data_mut().filesystem().metadata_hash_at(fd, flags, path).await)
             })
         },
     )?;
@@ -178,16 +212,20 @@ impl GuestState {
         if !from.writable || !to.writable {
             return Err(ErrorCode::ReadOnly);
         }
-        let open = |folder: &Folder| Dir::open_ambient_dir(&folder.path, cap_std::ambient_authority());
-        let Ok(target) = open(to).and_then(|folder| folder.symlink_metadata(new)) else { return Ok(()) };
-        let Ok(source) = open(from).and_then(|folder| folder.symlink_metadata(old)) else { return Ok(()) };
+        // The folder that the guest holds, wherever it was moved to meanwhile: by its path another one could be meant.
+        let held = |fd: &Fd| match self.table.get(fd) {
+            Ok(Descriptor::Dir(dir)) => dir.dir.try_clone().map(Dir::from_std_file),
+            _ => Err(std::io::ErrorKind::NotADirectory.into()),
+        };
+        let Ok(target) = held(new_fd).and_then(|folder| folder.symlink_metadata(new)) else { return Ok(()) };
+        let Ok(source) = held(fd).and_then(|folder| folder.symlink_metadata(old)) else { return Ok(()) };
         if !target.is_file() || !source.is_file() {
             return Ok(());
         }
         if target.permissions().mode() & 0o222 == 0 {
             return Err(ErrorCode::NotPermitted);
         }
-        let kept = open(from).and_then(|folder| folder.set_permissions(old, target.permissions()));
+        let kept = held(fd).and_then(|folder| folder.set_permissions(old, target.permissions()));
         kept.map_err(|error| ErrorCode::from(&error))
     }
 

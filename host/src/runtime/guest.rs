@@ -177,7 +177,7 @@ pub struct GuestState {
     wasi: WasiCtx,
     http: WasiHttpCtx,
     http_door: Hooks,
-    table: ResourceTable,
+    pub(super) table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) stderr: Captured,
     /// Where open descriptors are, by their number.

@@ -85,9 +85,47 @@ fn attempt(how: &str, path: &str, to: &str) -> Result<Output, Error> {
         #[allow(deprecated, reason = "the one of std that every target has")]
         "symlink" => fs::soft_link(path, to)?,
         "copy" => drop(fs::copy(path, to)?),
+        "carry" => carry(path, to)?,
+        "age" => age(path)?,
         other => return Err(Error::invalid(format!("no such thing to do: {other}"))),
     }
     Ok(text.into())
+}
+
+/// Holds the folder `path` open, puts a link to `to` in its place, and moves the file `secret.txt` out of the folder that it
+/// holds over the file `open.txt` beside it.
+fn carry(path: &str, to: &str) -> std::io::Result<()> {
+    let folder = held(path)?;
+    fs::rename(path, format!("{path}-moved"))?;
+    #[allow(deprecated, reason = "the one of std that every target has")]
+    fs::soft_link(to, path)?;
+    let (from, target) = (c"secret.txt", c"/workspace/open.txt");
+    // SAFETY: both are texts that end in zero.
+    let moved = unsafe { libc::renameat(folder, from.as_ptr(), libc::AT_FDCWD, target.as_ptr()) };
+    outcome(moved)
+}
+
+/// Sets the times of what a path leads to, without opening it.
+fn age(path: &str) -> std::io::Result<()> {
+    let path = text(path)?;
+    let long_ago = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+    // SAFETY: the text ends in zero, and there are two times.
+    outcome(unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), [long_ago, long_ago].as_ptr(), 0) })
+}
+
+fn held(path: &str) -> std::io::Result<i32> {
+    let path = text(path)?;
+    // SAFETY: the text ends in zero.
+    let folder = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY) };
+    outcome(folder.min(0)).map(|()| folder)
+}
+
+fn text(path: &str) -> std::io::Result<std::ffi::CString> {
+    std::ffi::CString::new(path).map_err(|_| std::io::ErrorKind::InvalidInput.into())
+}
+
+fn outcome(result: i32) -> std::io::Result<()> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Answers with all variables of its environment, and its arguments.

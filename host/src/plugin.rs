@@ -5,6 +5,7 @@
 //! runs no tool for a model.
 
 mod check;
+mod clash;
 mod effective;
 mod find;
 mod folder;

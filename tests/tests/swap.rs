@@ -248,6 +248,62 @@ async fn the_guard_that_ships_cannot_be_replaced_by_something_that_does_not_judg
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_update_takes_no_tool_of_another_plugin_and_breaks_only_itself() {
+    // Whatever the order of their names.
+    for (updated, other) in [("aaa", "echo"), ("zzz", "echo")] {
+        let place = Place::bare();
+        place.plugin("echo").config("grants:\n- { plugin: echo, kv: true }\n");
+        let folder = place.plugins().join(updated);
+        let put = |component: &str, version: &str| {
+            fs::create_dir_all(&folder).unwrap();
+            let manifest = format!("name: {updated}\nversion: {version}\n");
+            fs::copy(guests().join(component), folder.join(format!("{updated}.wasm"))).unwrap();
+            fs::write(folder.join("plugin.yaml"), manifest).unwrap();
+        };
+        put("versioned-a/versioned_a.wasm", "1.0.0");
+        let host = place.host().await;
+        let owner = |tool: &str| host.registry.snapshot().tool(tool).map(|(plugin, _)| plugin.name.clone());
+        assert_eq!(owner("version").as_deref(), Some(updated));
+        put("tool-twin/tool_twin.wasm", "2.0.0");
+        for _ in 0..2 {
+            let told = host.registry.refresh().await.join("\n");
+            assert_eq!((owner("echo").as_deref(), owner("version").as_deref()), (Some(other), Some(updated)), "{told}");
+            let snapshot = host.registry.snapshot();
+            let (kept, held) = (snapshot.plugin(updated).unwrap(), snapshot.plugin(other).unwrap());
+            assert_eq!((kept.state, held.state, &held.error), (State::Live, State::Live, &None));
+            let error = kept.error.clone().unwrap();
+            assert!(error.contains("version 2.0.0 lists the tool echo, which is a tool of echo; rename it"), "{error}");
+        }
+        // When the other one is gone the name is free, and the version that waited takes it.
+        fs::remove_dir_all(place.plugins().join("echo")).unwrap();
+        host.registry.refresh().await;
+        assert_eq!((owner("echo").as_deref(), owner("version")), (Some(updated), None));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_updates_may_hand_a_tool_over() {
+    let place = Place::bare();
+    let put = |name: &str, component: &str| {
+        let folder = place.plugins().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(guests().join(component), folder.join(format!("{name}.wasm"))).unwrap();
+        fs::write(folder.join("plugin.yaml"), format!("name: {name}\nversion: 1.0.0\n")).unwrap();
+    };
+    let (version, twin) = ("versioned-a/versioned_a.wasm", "tool-twin/tool_twin.wasm");
+    put("one", version);
+    put("two", twin);
+    let host = place.host().await;
+    put("one", twin);
+    put("two", version);
+    host.registry.refresh().await;
+    let snapshot = host.registry.snapshot();
+    let owner = |tool: &str| snapshot.tool(tool).unwrap().0.name.clone();
+    assert_eq!((owner("echo"), owner("version")), ("one".into(), "two".into()));
+    assert!(snapshot.plugins.iter().all(|plugin| plugin.error.is_none()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disabled_plugin_keeps_its_tool_names_from_nobody() {
     let place = Place::bare();
     place.plugin("echo").plugin("tool-twin").config("grants:\n- { plugin: echo, kv: true }\n");

@@ -10,7 +10,7 @@ use crate::grant::Capabilities;
 use crate::manifest::is_tool_name;
 use crate::runtime::{Guest, GuestEnv, Loaded, Runtime, Services};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,8 +98,13 @@ async fn list_tools(
     if definitions.len() > TOOLS {
         return Err(format!("it lists {} tools; at most {TOOLS}", definitions.len()));
     }
+    let mut names = HashSet::new();
     let tools = definitions.into_iter().map(|definition| {
         let name = definition.name;
+        if !names.insert(name.clone()) {
+            let shown: String = name.chars().take(80).collect();
+            return Err(format!("it lists the tool {shown} twice; rename one"));
+        }
         if !is_tool_name(&name) {
             let shown: String = name.chars().take(80).collect();
             return Err(format!(

@@ -4,7 +4,7 @@ use super::effective::{environment, held_back, odd_grants};
 use super::folder::{self, Captured, Unreadable};
 use super::load::load;
 use super::snapshot::{Plugin, Snapshot, State, Tool};
-use super::{gates, life, told};
+use super::{clash, gates, life, told};
 use crate::audit::{Entry, Kind};
 use crate::grant::{Capabilities, SecretSource};
 use crate::manifest::Manifest;
@@ -150,6 +150,7 @@ impl Registry {
                 Err(unreadable) => keep_or_fail(&settings, &old, unreadable),
             });
         }
+        clash::hold_back(&mut plugins, &settings, &old);
         let (known_gates, unknown) = match self.services.store.gates() {
             Ok(gates) => (gates, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
@@ -294,7 +295,7 @@ fn published(settings: &Settings, version: Version, error: Option<String>) -> Pl
 }
 
 /// The version before stays when there is one that runs, under the grants of now; else the plugin is listed as failed.
-fn keep_or_fail(settings: &Settings, old: &Snapshot, unreadable: Unreadable) -> Plugin {
+pub(super) fn keep_or_fail(settings: &Settings, old: &Snapshot, unreadable: Unreadable) -> Plugin {
     let Unreadable { folder, root, name, reason } = unreadable;
     let before = old.plugin(&name).and_then(|before| {
         let (loaded, _) = before.code.as_ref()?;

@@ -225,7 +225,7 @@ impl Snapshot {
     }
 
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
-    /// another, or its own twice, fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
+    /// another fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
     /// those of enabled gates that calls rely on, each with the digest that it must have, or none where any build will do.
     pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeMap<&str, &GrantRule>) -> Self {
         let mut snapshot = Snapshot::default();
@@ -269,20 +269,13 @@ impl Snapshot {
     }
 
     fn clash(&self, plugin: &Plugin) -> Option<String> {
-        let mut own: Vec<&str> = Vec::new();
-        for tool in plugin.tools.iter() {
-            if let Some((other, _)) = self.tools.get(&tool.name) {
-                return Some(format!(
-                    "its tool {} is also a tool of {}; disable one of the two, or rename the tool",
-                    tool.name, other.name
-                ));
-            }
-            if own.contains(&tool.name.as_str()) {
-                return Some(format!("it lists the tool {} twice; rename one", tool.name));
-            }
-            own.push(&tool.name);
-        }
-        None
+        plugin.tools.iter().find_map(|tool| {
+            let (other, _) = self.tools.get(&tool.name)?;
+            Some(format!(
+                "its tool {} is also a tool of {}; disable one of the two, or rename the tool",
+                tool.name, other.name
+            ))
+        })
     }
 
     /// A tool by name, with its plugin.

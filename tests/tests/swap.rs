@@ -172,6 +172,18 @@ async fn a_gate_for_calls_and_results_is_not_swapped_for_one_that_judges_results
     let error = plugin.error.clone().unwrap_or_default();
     assert!(plugin.state == State::Live && error.contains("no longer exports the gate"), "{error}");
     assert!(plugin.status().hooks.iter().any(|hook| hook == "pre-tool-use"), "{:?}", plugin.status());
+    drop((snapshot, host));
+    // Nor while no host runs.
+    put(&place, "a");
+    for _ in 0..2 {
+        let outputs = turn(&place.host().await, ONE_CALL, |_| {}).await.outputs("version");
+        assert!(outputs[0].contains("no longer exports the gate pre-tool-use that calls rely on"), "{outputs:?}");
+    }
+    assert_eq!(place.run(&["plugin", "disable", "hook-hostile"]).status, 0);
+    assert_eq!(place.run(&["plugin", "enable", "hook-hostile", "--yes"]).status, 0);
+    for _ in 0..2 {
+        assert_eq!(turn(&place.host().await, ONE_CALL, |_| {}).await.outputs("version"), ["a"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

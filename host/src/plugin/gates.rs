@@ -6,7 +6,11 @@ use super::life;
 use super::registry::{Settings, without_code};
 use super::snapshot::{Plugin, Snapshot, State};
 use crate::audit::Life;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// Plugins that were gates when they last loaded, with the hooks by which they judged.
+pub(super) type Known = BTreeMap<String, Vec<String>>;
 
 /// Gates whose folder went away, while the host runs or while none did: a removed gate does not wave calls through, an
 /// operator disables it. One that lay in a folder which this host was not asked to load is none of its own. What is not
@@ -15,12 +19,12 @@ pub(super) fn vanished(
     settings: &Settings,
     old: &Snapshot,
     found: &[Plugin],
-    gates: &[String],
+    gates: &Known,
     last: impl Fn(&str) -> Option<Life>,
 ) -> Vec<Plugin> {
     let is_missing =
         |name: &&String| !settings.disabled.contains(*name) && !found.iter().any(|plugin| plugin.name == **name);
-    let gone = gates.iter().filter(is_missing).filter_map(|name| {
+    let gone = gates.keys().filter(is_missing).filter_map(|name| {
         let before = old.plugin(name);
         let folder = match (before, before.is_none().then(|| last(name)).flatten()) {
             (Some(before), _) => before.folder.clone(),
@@ -35,17 +39,14 @@ pub(super) fn vanished(
     gone.collect()
 }
 
-/// Gates that came back as something that judges nothing, while no host ran to hold them back. An operator who switches such
-/// a plugin off and on again has decided that this is meant.
-pub(super) fn refuse_lost(
-    plugins: &mut [Plugin],
-    old: &Snapshot,
-    gates: &[String],
-    last: impl Fn(&str) -> Option<Life>,
-) {
+/// Gates that came back without a hook by which they judged, while no host ran to hold them back. An operator who switches
+/// such a plugin off and on again has decided that this is meant.
+pub(super) fn refuse_lost(plugins: &mut [Plugin], old: &Snapshot, gates: &Known, last: impl Fn(&str) -> Option<Life>) {
     for plugin in plugins {
-        let is_lost = plugin.code.is_some() && plugin.state != State::Disabled && !plugin.is_gate();
-        if !is_lost || !gates.contains(&plugin.name) {
+        let Some(known) = gates.get(&plugin.name).filter(|_| plugin.code.is_some()) else { continue };
+        let now = plugin.gates();
+        let lost: Vec<&str> = known.iter().map(String::as_str).filter(|hook| !now.contains(hook)).collect();
+        if plugin.state == State::Disabled || lost.is_empty() && !now.is_empty() {
             continue;
         }
         let was_off = match old.plugin(&plugin.name) {
@@ -54,10 +55,10 @@ pub(super) fn refuse_lost(
         };
         if !was_off {
             plugin.state = State::Failed;
-            plugin.error = Some(
-                "it no longer exports the gate that calls rely on; disable it and enable it again if that is meant"
-                    .into(),
-            );
+            let which = if lost.is_empty() { String::new() } else { format!(" {}", lost.join(" and ")) };
+            plugin.error = Some(format!(
+                "it no longer exports the gate{which} that calls rely on; disable it and enable it again if that is meant"
+            ));
         }
     }
 }

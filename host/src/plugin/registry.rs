@@ -153,7 +153,7 @@ impl Registry {
         clash::hold_back(&mut plugins, &settings, &old);
         let (known_gates, unknown) = match self.services.store.gates() {
             Ok(gates) => (gates, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
+            Err(error) => (BTreeMap::new(), Some(error.to_string())),
         };
         // What is not known of their folders makes no gate less.
         let last = |name: &str| self.services.store.lives().unwrap_or_default().remove(name).map(|(_, life)| life);
@@ -238,12 +238,12 @@ impl Registry {
         }
     }
 
-    fn remember_gates(&self, snapshot: &Snapshot, known: &[String]) {
+    fn remember_gates(&self, snapshot: &Snapshot, known: &gates::Known) {
         let loaded = snapshot.plugins.iter().filter(|plugin| plugin.code.is_some() && plugin.state != State::Failed);
         for plugin in loaded {
-            if plugin.is_gate() != known.contains(&plugin.name)
-                && let Err(error) = self.services.store.remember_gate(&plugin.name, plugin.is_gate())
-            {
+            let hooks = plugin.gates();
+            let same = known.get(&plugin.name).map_or(hooks.is_empty(), |known| *known == hooks);
+            if !same && let Err(error) = self.services.store.remember_gate(&plugin.name, &hooks) {
                 tracing::warn!("{error}");
             }
         }

@@ -1,5 +1,6 @@
 //! The registry at one moment, immutable: which plugins there are, what they answer, and which could not be loaded.
 
+use super::gates::Known;
 use super::registry::{GrantRule, Version};
 use crate::arguments::Schema;
 use crate::catalogue::Entry;
@@ -152,7 +153,12 @@ impl Plugin {
 
     /// Whether it judges or changes calls.
     pub fn is_gate(&self) -> bool {
-        self.code.as_ref().is_some_and(|(loaded, _)| is_gate(&loaded.exports))
+        !self.gates().is_empty()
+    }
+
+    /// The hooks by which it judges or changes calls.
+    pub(super) fn gates(&self) -> Vec<&'static str> {
+        self.code.as_ref().map(|(loaded, _)| gates(&loaded.exports)).unwrap_or_default()
     }
 
     /// Whether it may start other agents.
@@ -204,7 +210,13 @@ impl Plugin {
 
 /// Whether exports judge or change calls: such a plugin fails closed.
 pub(super) fn is_gate(exports: &Exports) -> bool {
-    exports.pre_tool_use.is_some() || exports.post_tool_use.is_some()
+    !gates(exports).is_empty()
+}
+
+/// The hooks that judge or change calls.
+fn gates(exports: &Exports) -> Vec<&'static str> {
+    let hooks = [("pre-tool-use", exports.pre_tool_use.is_some()), ("post-tool-use", exports.post_tool_use.is_some())];
+    hooks.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
 
 impl Snapshot {
@@ -227,7 +239,7 @@ impl Snapshot {
     /// Builds the snapshot. `plugins` come in the order in which they may claim tool names; one that claims a name of
     /// another fails. `gates` are names of plugins that were gates when they last loaded, `relied_on`
     /// those of enabled gates that calls rely on, each with the digest that it must have, or none where any build will do.
-    pub(super) fn build(plugins: Vec<Plugin>, gates: &[String], relied_on: &BTreeMap<&str, &GrantRule>) -> Self {
+    pub(super) fn build(plugins: Vec<Plugin>, gates: &Known, relied_on: &BTreeMap<&str, &GrantRule>) -> Self {
         let mut snapshot = Snapshot::default();
         let mut kept = Vec::new();
         for mut plugin in plugins {
@@ -246,7 +258,7 @@ impl Snapshot {
                 }
             }
             let must = relied_on.get(plugin.name.as_str());
-            let was_gate = plugin.is_gate() || must.is_some() || gates.contains(&plugin.name);
+            let was_gate = plugin.is_gate() || must.is_some() || gates.contains_key(&plugin.name);
             let broken = match plugin.state {
                 State::Failed if was_gate => Some(plugin.error.clone().unwrap_or_default()),
                 State::Waiting if was_gate => {

@@ -3,6 +3,7 @@
 use super::{Store, StoreError, now, to_json};
 use crate::transcript::{CallStatus, Part};
 use rusqlite::params;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A call and what came of it.
@@ -77,22 +78,28 @@ impl Store {
         Ok(records.collect())
     }
 
-    /// Remembers that a plugin has been seen as a gate, so that it still fails closed when it cannot load later.
-    pub fn remember_gate(&self, plugin: &str, gate: bool) -> Result<(), StoreError> {
+    /// Remembers which hooks of a plugin are gates, so that it still fails closed when it cannot load later, or has lost one;
+    /// none make it no gate.
+    pub fn remember_gate(&self, plugin: &str, hooks: &[&str]) -> Result<(), StoreError> {
         self.write(|db| {
-            match gate {
-                true => db.execute("insert or ignore into gates (plugin) values (?1)", [plugin])?,
-                false => db.execute("delete from gates where plugin = ?1", [plugin])?,
+            match hooks {
+                [] => db.execute("delete from gates where plugin = ?1", [plugin])?,
+                hooks => db.execute(
+                    "insert or replace into gates (plugin, hooks) values (?1, ?2)",
+                    [plugin, &hooks.join(" ")],
+                )?,
             };
             Ok(())
         })
     }
 
-    /// Plugins that were gates when they last loaded.
-    pub fn gates(&self) -> Result<Vec<String>, StoreError> {
+    /// Plugins that were gates when they last loaded, and which hooks were; none where an older Astrarium did not say.
+    pub fn gates(&self) -> Result<BTreeMap<String, Vec<String>>, StoreError> {
         self.read(|db| {
-            let mut statement = db.prepare("select plugin from gates order by plugin")?;
-            statement.query_map([], |row| row.get(0))?.collect()
+            let mut statement = db.prepare("select plugin, hooks from gates")?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+            let words = |hooks: String| hooks.split_whitespace().map(str::to_owned).collect();
+            rows.map(|row| row.map(|(plugin, hooks)| (plugin, words(hooks)))).collect()
         })
     }
 }

@@ -156,6 +156,9 @@ const MIGRATIONS: &[&str] = &[
     ) strict, without rowid;
     create index agents_of on agents (parent, session);
 ",
+    "
+    alter table gates add column hooks text not null default '';
+",
 ];
 
 /// The newest schema that there is.

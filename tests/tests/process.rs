@@ -10,7 +10,7 @@ use astrarium::host::Host;
 use astrarium::store::AuditFilter;
 use astrarium::tool_call::text_of;
 use astrarium::transcript::CallStatus;
-use astrarium_tests::place::{Place, Ran, call, play};
+use astrarium_tests::place::{Place, Ran, call, play, share};
 use astrarium_tests::web::{Web, answer};
 use serde_json::{Value, json};
 use std::fs;
@@ -714,6 +714,21 @@ async fn run_bash_ships_and_works_in_the_workspace_alone() {
         assert_eq!(finished.status, CallStatus::Failed, "{command}: {finished:?}");
     }
     assert_eq!(fs::read_to_string(place.home().join("astrarium.yaml")).unwrap(), config);
+    // The scripts of skills are there to be run, those that ship and the user's own, and not to be changed.
+    let own = place.home().join("skills/mine/scripts");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("hello.sh"), "echo hello from $1\n").unwrap();
+    let shipped = share().canonicalize().unwrap().join("skills/plotting/scripts/check_figure.py");
+    let run = format!("sh {}/hello.sh mine && test -r {}", own.display(), shipped.display());
+    let finished = bash(json!({ "command": run })).await;
+    assert_eq!(text_of(&finished.parts), "hello from mine\n[exit status 0]", "{finished:?}");
+    for command in [
+        format!("echo x >> {}/hello.sh", own.display()),
+        format!("cat {}", place.home().join("astrarium.yaml").display()),
+    ] {
+        let finished = bash(json!({ "command": command })).await;
+        assert_eq!(finished.status, CallStatus::Failed, "{command}: {finished:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -36,6 +36,8 @@ pub struct Native {
     pub workspace: PathBuf,
     /// The library.
     pub library: PathBuf,
+    /// Folders of skills outside of the workspace, as far as they are there.
+    pub skills: Vec<PathBuf>,
     /// Where granted folders really are, by the path that names them.
     pub folders: BTreeMap<PathBuf, PathBuf>,
     /// Real paths that no program reaches, whatever folder covers them.
@@ -45,14 +47,15 @@ pub struct Native {
 }
 
 impl Native {
-    /// Where a folder of a rule is.
-    fn place(&self, root: &Root) -> PathBuf {
+    /// Where the folders of a rule are.
+    fn places(&self, root: &Root) -> Vec<PathBuf> {
         match root {
-            Root::Workspace => self.workspace.clone(),
-            Root::Library => self.library.clone(),
-            // Never in effect for a program (`plugin/effective.rs`): other folders for each call, or many at once.
-            Root::Session | Root::Skills => PathBuf::new(),
-            Root::Folder(path) => self.folders.get(path).unwrap_or(path).clone(),
+            Root::Workspace => vec![self.workspace.clone()],
+            Root::Library => vec![self.library.clone()],
+            Root::Skills => self.skills.clone(),
+            // Never in effect for a program (`plugin/effective.rs`): another folder for each call.
+            Root::Session => Vec::new(),
+            Root::Folder(path) => vec![self.folders.get(path).unwrap_or(path).clone()],
         }
     }
 }
@@ -81,9 +84,8 @@ impl process::Host for GuestState {
         let judged =
             program::judge(&self.env.plugin, &self.env.effective.process, &command.program, &command.arguments)
                 .and_then(|rule| {
-                    for folder in &rule.fs {
-                        still_itself(&self.env.native.place(&folder.path))
-                            .map_err(|reason| Refusal::Denied(format!("process: {reason}")))?;
+                    for folder in rule.fs.iter().flat_map(|folder| self.env.native.places(&folder.path)) {
+                        still_itself(&folder).map_err(|reason| Refusal::Denied(format!("process: {reason}")))?;
                     }
                     Ok((rule, self.working_dir(rule, command.working_dir.as_deref())?))
                 });
@@ -123,7 +125,10 @@ impl GuestState {
                 .filter(|path| path.is_dir())
                 .ok_or_else(|| Refusal::Invalid(format!("process: the working folder {} is not there", shown())))
         };
-        let base = real(&native.place(&folder.path))?;
+        let [place] = &native.places(&folder.path)[..] else {
+            return Err(Refusal::Denied(format!("process: {} is no folder to run in; name another", shown())));
+        };
+        let base = real(place)?;
         let dir = real(&base.join(&rest))?;
         // The library lies inside the home, which is kept out; a rule that names it opens it.
         let kept_out = |place: &&PathBuf| dir.starts_with(place) && !base.starts_with(place);
@@ -140,9 +145,10 @@ impl GuestState {
     fn job(&self, rule: &ProcessRule, dir: PathBuf, command: process::Command) -> Job {
         let limits = &self.limits;
         let most = rule.timeout_ms.unwrap_or(u64::MAX).min(limits.process_ms);
-        let folders = rule.fs.iter().map(|folder| {
-            let writable = folder.mode == FsMode::Rw && !self.read_only;
-            (self.env.native.place(&folder.path), writable)
+        let folders = rule.fs.iter().flat_map(|folder| {
+            // What instructs a model is no program's to write, whatever is granted.
+            let writable = folder.mode == FsMode::Rw && !self.read_only && folder.path != Root::Skills;
+            self.env.native.places(&folder.path).into_iter().map(move |place| (place, writable))
         });
         Job {
             folders: folders.collect(),

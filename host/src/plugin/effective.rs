@@ -26,8 +26,8 @@ pub fn effective(settings: &Settings, manifest: &Manifest, digest: &str) -> (Cap
         let granted = Capabilities { fs: granted.cloned().collect(), ..Capabilities::default() };
         fs.retain(|rule| match &rule.path {
             Root::Folder(path) => real_folder(settings, &granted, path, rule.mode).is_some(),
-            Root::Workspace | Root::Library => true,
-            Root::Session | Root::Skills => false,
+            Root::Workspace | Root::Library | Root::Skills => true,
+            Root::Session => false,
         });
     }
     effective.process.retain(|rule| !rule.fs.is_empty());
@@ -73,6 +73,7 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
     let native = Native {
         workspace: real(&settings.workspace),
         library: real(&settings.library),
+        skills: settings.skills.iter().filter(|root| root.is_dir()).map(real).collect(),
         folders: of_programs.collect(),
         kept_out: settings.kept_out.clone(),
         without_landlock: settings.without_landlock,

@@ -16,7 +16,7 @@ pub use index::index;
 pub use news::Seen;
 pub use rank::{ranked, search};
 pub use render::{SHOWN, age_note, heading, render, segment};
-pub use slug::{archive_name, is_slug, placed, slug};
+pub use slug::{archive_name, are_one, is_slug, placed, slug};
 
 use std::collections::BTreeSet;
 

@@ -74,7 +74,7 @@ impl Shelf {
 
     /// All that lies on the shelf. A file that does not read is in the listing's `broken`, and in the log.
     pub fn list(&self) -> Result<Arc<Listing>, ShelfError> {
-        if !self.folder.is_dir() {
+        if self.is_absent().map_err(failed(&self.folder))? {
             return Ok(Arc::default());
         }
         let _shared = lock::shared(&self.folder)?;
@@ -86,8 +86,29 @@ impl Shelf {
         let slug = write::slug_of(name)?;
         let listing = self.list()?;
         match listing.get(&slug).or_else(|| listing.replaced(&slug)) {
-            Some(entry) => Ok((entry.clone(), listing)),
-            None => Err(write::unknown(&listing, &slug)),
+            Some(entry) => match write::another(entry, name) {
+                Some(other) => Err(write::stranger(name, entry, other)),
+                None => Ok((entry.clone(), listing)),
+            },
+            None => Err(write::unknown(&listing, &slug, name)),
+        }
+    }
+
+    /// Whether nothing was ever put there. A folder that cannot be reached, and a link that leads nowhere, is an error: what
+    /// is behind it is not forgotten.
+    fn is_absent(&self) -> std::io::Result<bool> {
+        use std::io::{Error, ErrorKind};
+        match self.folder.metadata() {
+            Ok(found) if found.is_dir() => Ok(false),
+            Ok(_) => Err(Error::other("it is no folder; move it away")),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let dangling = |path: &Path| path.is_symlink() && !path.exists();
+                match [Some(self.folder.as_path()), self.folder.parent()].into_iter().flatten().any(dangling) {
+                    true => Err(Error::other("a link on the way leads nowhere; is what it leads to mounted?")),
+                    false => Ok(true),
+                }
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -14,7 +14,9 @@ const LARGE: u64 = 8 << 20;
 
 /// Starts logging; a file that cannot be written to is left out.
 pub(super) fn start(home: &Path) {
-    let shown = EnvFilter::try_from_env("ASTRARIUM_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    // A memory that does not read is shown by the commands themselves, once.
+    let shown =
+        EnvFilter::try_from_env("ASTRARIUM_LOG").unwrap_or_else(|_| EnvFilter::new("warn,astrarium::shelf=error"));
     let terminal = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

@@ -110,6 +110,13 @@ pub(super) fn read<'a>(host: &Host, prompt: &'a str) -> Result<Prompt<'a>, Strin
         Some(live) if live.skill.user_invocable => {
             return Ok(Prompt::Question(Question::Skill(live.clone(), slash.arguments)));
         }
+        Some(live) if live.skill.disable_model_invocation => {
+            return Err(format!(
+                "the skill {} is for nobody: its author set both disable-model-invocation: true and user-invocable: false; \
+                 take out one of them",
+                live.skill.name
+            ));
+        }
         Some(live) => {
             return Err(format!(
                 "the skill {} is for the model only: its author set user-invocable: false",

@@ -1,5 +1,6 @@
 //! `MEMORY.md`: the index for people, at most 200 lines and 25 KB; the newest are kept, what was dropped is said.
 
+use super::render::called;
 use super::{Entry, Listing};
 use std::fmt::Write as _;
 
@@ -42,7 +43,7 @@ fn line(entry: &Entry) -> String {
     let mut text = String::new();
     let day = entry.updated.strftime("%Y-%m-%d");
     let description = crate::plain::one_line(&entry.description, DESCRIPTION);
-    let _ = writeln!(text, "- [{}]({}) [{}] {description} ({day})", entry.slug, entry.file, entry.kind.word());
+    let _ = writeln!(text, "- [{}]({}) [{}] {description} ({day})", called(entry), entry.file, entry.kind.word());
     text
 }
 

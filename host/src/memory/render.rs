@@ -56,7 +56,16 @@ pub fn heading(entry: &Entry, mark: &Mark, language: Language) -> String {
         (Mark::Updated(Some(slug)), Language::Zh) => format!(" [已更新→{slug}]"),
         (Mark::Updated(Some(slug)), Language::En) => format!(" [updated→{slug}]"),
     };
-    format!("[{}] {}: {description}{mark}", entry.kind.shown(language), entry.slug)
+    format!("[{}] {}: {description}{mark}", entry.kind.shown(language), called(entry))
+}
+
+/// The slug of an entry, with its name where the slug does not show it: a name in another script leaves only digits.
+pub fn called(entry: &Entry) -> String {
+    let name = entry.name.as_deref().filter(|name| name.chars().any(|c| c.is_alphanumeric() && !c.is_ascii()));
+    match name {
+        Some(name) => format!("{} ({})", entry.slug, contained(&plain::one_line(name, 80))),
+        None => entry.slug.clone(),
+    }
 }
 
 /// A note on an entry that is more than a day old.

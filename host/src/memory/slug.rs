@@ -4,7 +4,8 @@
 const LONGEST: usize = 64;
 
 /// The slug of a name: lower case, what is neither a letter of ASCII nor a digit becomes `-`. A name in another script, or
-/// one that was cut, ends in a few digits of its own, so that two names never meet in one slug. A slug is its own slug.
+/// one that was cut, ends in a few digits of its own. A slug is its own slug. Names that differ in signs alone, or whose few
+/// digits are the same by chance, meet in one slug: [`are_one`] tells them apart.
 /// None for a name without a letter or digit, and for `memory`, which is the index.
 pub fn slug(name: &str) -> Option<String> {
     let name = name.trim();
@@ -25,6 +26,13 @@ pub fn slug(name: &str) -> Option<String> {
         slug = format!("{slug}{joint}{:08x}", fingerprint(&lower));
     }
     (!slug.is_empty() && slug != "memory").then_some(slug)
+}
+
+/// Whether two names mean the same: equal but for case, blanks and marks that say nothing. `z<3` and `z>3` are two.
+pub fn are_one(a: &str, b: &str) -> bool {
+    let telling = |c: &char| c.is_alphanumeric() || "<>=+#&%$@*^~|/\\°′″".contains(*c);
+    let folded = |name: &str| name.to_lowercase().chars().filter(telling).collect::<String>();
+    folded(a) == folded(b)
 }
 
 /// Whether a text is a slug as it stands.
@@ -69,6 +77,16 @@ mod tests {
         assert_eq!(of(&"long name ".repeat(20)).len(), 63);
         assert_eq!(slug("MEMORY"), None);
         assert_eq!(slug("…!?"), None);
+    }
+
+    #[test]
+    fn names_that_meet_in_a_slug_are_told_apart() {
+        for (a, b) in [("quasars z<3", "quasars z>3"), ("C++ style", "C style"), ("M31 距离", "M31 速度")] {
+            assert!(!are_one(a, b), "{a} {b}");
+        }
+        for (a, b) in [("Prefers AB magnitudes!", "prefers-ab-magnitudes"), ("zero point", " Zero  Point")] {
+            assert!(are_one(a, b), "{a} {b}");
+        }
     }
 
     #[test]

@@ -196,3 +196,49 @@ fn many_writers_on_many_handles_lose_nothing() {
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".write-"));
     assert_eq!(left.count(), 0, "no half-written file stays");
 }
+
+#[test]
+fn names_that_differ_in_signs_alone_take_nobodys_place() {
+    let desk = desk();
+    desk.shelf.write(&draft("quasars z<3", "near")).unwrap();
+    let refused = desk.shelf.write(&draft("quasars z>3", "far")).unwrap_err().to_string();
+    assert!(refused.contains("quasars-z-3") && refused.contains("\"quasars z<3\""), "{refused}");
+    assert!(desk.text("quasars-z-3.md").contains("near"));
+    let missing = desk.shelf.read("quasars z>3").unwrap_err().to_string();
+    assert!(missing.contains("there is no memory \"quasars z>3\"; quasars-z-3 is \"quasars z<3\""), "{missing}");
+    assert!(desk.shelf.forget("quasars z>3").is_err());
+    // Whoever names the slug means that entry, and a name may be written in other ways.
+    desk.shelf.write(&draft("Quasars  z<3!", "nearer")).unwrap();
+    desk.shelf.write(&draft("quasars-z-3", "nearest")).unwrap();
+    assert_eq!(desk.shelf.read("quasars z<3").unwrap().0.content, "nearest");
+}
+
+#[test]
+fn a_folder_that_cannot_be_reached_is_not_an_empty_one() {
+    let desk = desk();
+    assert_eq!(desk.shelf.list().unwrap().current, [], "one that was never made is");
+    std::os::unix::fs::symlink("/nowhere/memory", desk.shelf.folder()).unwrap();
+    let error = desk.shelf.list().unwrap_err().to_string();
+    assert!(error.contains("leads nowhere"), "{error}");
+    fs::remove_file(desk.shelf.folder()).unwrap();
+    fs::write(desk.shelf.folder(), "a file").unwrap();
+    let error = desk.shelf.list().unwrap_err().to_string();
+    assert!(error.contains("it is no folder"), "{error}");
+    let library = desk.folder.path().join("library");
+    std::os::unix::fs::symlink("/nowhere/library", &library).unwrap();
+    assert!(Shelf::new(&library).list().is_err(), "nor is one in a library that is not mounted");
+}
+
+#[test]
+fn an_edit_that_loses_the_type_is_refused() {
+    let desk = desk();
+    desk.shelf.write(&Draft { kind: Kind::Feedback, ..draft("note", "text") }).unwrap();
+    let text = desk.text("note.md");
+    for broken in [text.replace("type:", "typ:"), text.replacen("---", "----", 1), "garbage".into()] {
+        let refused = desk.shelf.replace("note.md", text.as_bytes(), &broken).unwrap_err().to_string();
+        assert!(refused.contains("note.md") && refused.contains("type"), "{refused}");
+        assert_eq!(desk.text("note.md"), text);
+    }
+    desk.put("own.md", "by hand, without a head\n");
+    desk.shelf.replace("own.md", b"by hand, without a head\n", "still without one\n").unwrap();
+}

@@ -1,7 +1,9 @@
 //! Writing: under the lock, archive first, then the new file, then the index.
 
 use super::{ENTRIES, FILE_BYTES, INDEX, Shelf, ShelfError, failed, lock, read};
-use crate::memory::{Entry, Kind, Listing, Mark, archive_name, index, placed, slug};
+use crate::memory::{Entry, Kind, Listing, Mark, archive_name, are_one, index, is_slug, placed, slug};
+use crate::plain::one_line;
+use crate::yaml;
 use serde_json::Map;
 use std::fs;
 use std::io::Write as _;
@@ -60,7 +62,14 @@ impl Shelf {
                 return Err(ShelfError::Changed(slug.clone()));
             }
             let replaced =
-                supersedes.as_deref().map(|old| listing.get(old).ok_or_else(|| unknown(listing, old))).transpose()?;
+                supersedes.as_deref().map(|old| listing.get(old).ok_or_else(|| unknown(listing, old, old))).transpose()?;
+            if let Some(other) = before.and_then(|entry| another(entry, draft.slug)) {
+                return Err(ShelfError::Invalid(format!(
+                    "{:?} would take the place of the memory {slug}, which is {other:?}; write to {slug} if that is meant, \
+                     or choose a name that differs in letters or digits",
+                    draft.slug
+                )));
+            }
             let before_name = before.and_then(|entry| entry.name.as_deref());
             let name =
                 draft.name.or(before_name).unwrap_or(draft.slug).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -100,7 +109,10 @@ impl Shelf {
     pub fn forget(&self, name: &str) -> Result<String, ShelfError> {
         let slug = slug_of(name)?;
         self.changing(|shelf, listing| {
-            let entry = listing.get(&slug).ok_or_else(|| unknown(listing, &slug))?;
+            let entry = listing.get(&slug).ok_or_else(|| unknown(listing, &slug, name))?;
+            if let Some(other) = another(entry, name) {
+                return Err(stranger(name, entry, other));
+            }
             let file = shelf.archive(&Entry { forgotten: true, ..entry.clone() })?;
             shelf.remove(&entry.file)?;
             Ok(file)
@@ -121,6 +133,13 @@ impl Shelf {
         };
         let entry = Entry::parse(slug, text).map_err(|reason| ShelfError::Invalid(format!("{file}: {reason}")))?;
         check_size(slug, text)?;
+        // What an edit takes away unseen: without its type an entry would be read as one about the project.
+        if has_type(&String::from_utf8_lossy(before)) && !has_type(text) {
+            return Err(ShelfError::Invalid(format!(
+                "{file}: its head no longer has a type; write type: user, feedback, project or reference between two lines \
+                 of ---"
+            )));
+        }
         self.changing(|shelf, _| {
             if fs::read(&path).map_err(failed(&path))? != before {
                 return Err(ShelfError::Changed(slug.to_owned()));
@@ -222,6 +241,12 @@ pub(super) fn slug_of(name: &str) -> Result<String, ShelfError> {
     })
 }
 
+/// Whether the head of a file says of what type it is.
+fn has_type(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    matches!(yaml::frontmatter(&text), Ok((Some((_, head)), _)) if head.lines().any(|line| line.starts_with("type:")))
+}
+
 fn check_size(slug: &str, text: &str) -> Result<(), ShelfError> {
     match text.len() as u64 > FILE_BYTES {
         true => Err(ShelfError::Limit(format!(
@@ -232,8 +257,20 @@ fn check_size(slug: &str, text: &str) -> Result<(), ShelfError> {
     }
 }
 
-/// Why there is no such entry, and which one may have been meant.
-pub(super) fn unknown(listing: &Listing, slug: &str) -> ShelfError {
+/// The name of an entry that was found by the slug of `name`, where it is another one's. Whoever writes the slug itself
+/// means that entry.
+pub(super) fn another<'a>(entry: &'a Entry, name: &str) -> Option<&'a str> {
+    let own = entry.name.as_deref().unwrap_or(&entry.slug);
+    (!is_slug(name.trim()) && !are_one(own, name)).then_some(own)
+}
+
+/// There is no entry of this name, only one whose name is alike.
+pub(super) fn stranger(name: &str, entry: &Entry, own: &str) -> ShelfError {
+    ShelfError::NotFound(format!("there is no memory {name:?}; {} is {own:?}", entry.slug))
+}
+
+/// Why there is no such entry, and which one may have been meant. `name` is what was asked for.
+pub(super) fn unknown(listing: &Listing, slug: &str, name: &str) -> ShelfError {
     if let Some(broken) = listing.broken.iter().find(|broken| broken.file == format!("{slug}.md")) {
         return ShelfError::NotFound(format!("the memory {slug} does not read: {}", broken.reason));
     }
@@ -250,5 +287,5 @@ pub(super) fn unknown(listing: &Listing, slug: &str) -> ShelfError {
         .filter(|(near, _)| *near > 0.8)
         .max_by(|(a, _), (b, _)| a.total_cmp(b));
     let hint = near.map_or_else(String::new, |(_, near)| format!("; did you mean {near}?"));
-    ShelfError::NotFound(format!("there is no memory {slug}{hint}"))
+    ShelfError::NotFound(format!("there is no memory {}{hint}", one_line(name, 80)))
 }

@@ -165,5 +165,9 @@ fn lost(old: &Skill, new: &Skill) -> Option<&'static str> {
     if !old.body.is_empty() && new.body.is_empty() {
         return Some("its instructions");
     }
+    // With it would go what the author decided: who may load it, where it runs, with which tools.
+    if !old.frontmatter.is_empty() && new.frontmatter.is_empty() {
+        return Some("its frontmatter");
+    }
     (old.description.is_some() && new.description.is_none()).then_some("its description")
 }

@@ -2,7 +2,7 @@
 
 use super::index::{File, Index};
 use super::{Owner, Root, Work};
-use crate::skill::{self, Skill};
+use crate::skill::{self, Level, Skill};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -131,7 +131,10 @@ fn build(indices: &[Index]) -> Snapshot {
         let mut of_root: BTreeMap<String, Arc<Live>> = BTreeMap::new();
         for (path, file) in index.files() {
             if let Some(error) = &file.error {
-                snapshot.problems.insert(format!("{}: {error}", path.display()));
+                // A file that could not be read at all is named by its reason.
+                let path = path.display().to_string();
+                let named = error.starts_with(&path);
+                snapshot.problems.insert(if named { error.clone() } else { format!("{path}: {error}") });
             }
             let Some(live) = live(index.root().owner, path, file) else { continue };
             match of_root.get(&live.key) {
@@ -160,6 +163,9 @@ fn live(owner: Owner, path: &Path, file: &File) -> Option<Live> {
     Some(Live { key, skill, owner, file: path.to_owned(), hash, error: file.error.clone() })
 }
 
+/// Findings that are told of one file; `skill check` tells all.
+const FINDINGS: usize = 3;
+
 /// What changed between two snapshots, a line each.
 fn told(old: &Snapshot, new: &Snapshot) -> Vec<String> {
     let problems = new.problems.difference(&old.problems);
@@ -176,6 +182,13 @@ fn told(old: &Snapshot, new: &Snapshot) -> Vec<String> {
                 lines.push(format!("skill {name} has changed{}", version.unwrap_or_default()));
             }
             Some(_) => {}
+        }
+    }
+    for (key, live) in &new.skills {
+        if old.skills.get(key).is_none_or(|before| before.hash != live.hash || before.file != live.file) {
+            let telling = live.skill.findings.iter().filter(|finding| finding.level >= Level::Warning);
+            let told = telling.take(FINDINGS);
+            lines.extend(told.map(|finding| format!("{}:{}: {}", live.file.display(), finding.line, finding.text)));
         }
     }
     let gone = old.skills.iter().filter(|(key, _)| !new.skills.contains_key(*key));

@@ -377,3 +377,43 @@ async fn an_editors_save_is_one_refresh_and_nothing_is_missed() {
     fs::remove_file(file).unwrap();
     assert_eq!(lines.recv().await.as_deref(), Some("skill again is gone"));
 }
+
+#[test]
+fn a_skill_that_stands_in_no_list_is_told_when_it_comes() {
+    let place = Place::new();
+    place.skill("tex", "paths: \"*.tex\"\nuser-invocable: false\n");
+    place.registry.refresh();
+    let id = place.session();
+    let view = place.view(&id);
+    view.begin_epoch(Language::En).unwrap();
+    assert_eq!(view.touched("paper/main.tex").unwrap(), ["tex"]);
+    let news = view.news(&en()).unwrap().concat();
+    assert!(news.contains("- [brought out by a file] tex: about tex"), "{news}");
+    let late = place.skill("late", "user-invocable: false\n");
+    place.changed(&[&late]);
+    let news = view.news(&en()).unwrap().concat();
+    assert!(news.contains("- [new] late: about late"), "{news}");
+    assert!(!view.layer_one(&en(), 200_000).contains("late"), "and stands in no list all the same");
+}
+
+#[test]
+fn an_edit_that_loses_the_frontmatter_keeps_what_the_author_decided() {
+    let place = Place::new();
+    let file = place.put("user/nod/SKILL.md", "---\ndisable-model-invocation: true\n---\nDo it.\n");
+    place.registry.refresh();
+    fs::write(&file, "--\ndisable-model-invocation: true\n---\nDo it.\n").unwrap();
+    let told = place.changed(&[&file]).join("\n");
+    assert!(told.contains("it lost its frontmatter; the version before goes on"), "{told}");
+    assert!(place.registry.snapshot().get("nod").unwrap().skill.disable_model_invocation);
+}
+
+#[test]
+fn what_is_odd_in_a_file_is_told_with_its_line_when_it_is_saved() {
+    let place = Place::new();
+    let file = place.skill("odd", "");
+    place.registry.refresh();
+    fs::write(&file, skill("odd", "context: spoon\n")).unwrap();
+    let told = place.changed(&[&file]);
+    let line = told.iter().find(|line| line.contains("spoon")).unwrap_or_else(|| panic!("{told:?}"));
+    assert!(line.starts_with(&format!("{}:", file.display())), "{line}");
+}

@@ -57,8 +57,9 @@ impl View {
         live.skill.user_invocable && self.is_offered(live)
     }
 
+    /// A line for each skill that the model may load, those too that stand in no list: it must hear of what comes and goes.
     pub fn lines(&self, snapshot: &Snapshot, language: Language) -> BTreeMap<String, String> {
-        let listed = snapshot.skills().filter(|live| self.is_listed(live));
-        listed.map(|live| (live.key.clone(), listing::line(&live.skill, language))).collect()
+        let offered = snapshot.skills().filter(|live| self.is_offered(live));
+        offered.map(|live| (live.key.clone(), listing::line(&live.skill, language))).collect()
     }
 }

@@ -180,6 +180,10 @@ impl View {
         let withheld = |text: String| Err(Refusal::Withheld(text));
         match asker {
             Asker::Model(_) if self.called.contains(&live.key) => Ok(()),
+            _ if live.skill.disable_model_invocation && !live.skill.user_invocable => withheld(format!(
+                "the skill {name} is for nobody: its author set both disable-model-invocation: true and user-invocable: \
+                 false; do not retry"
+            )),
             Asker::Person if !live.skill.user_invocable => {
                 withheld(format!("the skill {name} is for the model only: its author set user-invocable: false"))
             }

@@ -160,8 +160,7 @@ pub fn tools(named: &[String], there: impl Fn(&str) -> bool) -> (BTreeSet<String
     let (mut tools, mut left_out) = (BTreeSet::new(), Vec::new());
     for word in named {
         if word.contains('(') {
-            left_out
-                .push(format!("{word} is left out: an agent has a tool or has it not, so name it without brackets"));
+            left_out.push(format!("{word} is left out: a tool is there or is not, so name it without brackets"));
             continue;
         }
         if there(word) {
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_take_effect() {
+    fn all_fields_are_read() {
         let agent = read(
             "---\nname: reader\ndescription: Reads papers\ntools: read_file, grep_files\ndisallowed-tools: [grep_files]\n\
              model: haiku\nmax_steps: 7\nskills: [fits]\n---\nYou read.\n",

@@ -6,11 +6,10 @@
 //! and the person who is asked are the same.
 
 mod fork;
+mod reach;
 mod report;
 
-use crate::agent::{self, Definition};
 use crate::assignment::{Asked, Assignment, Inbox, MOST_STEPS, Refusal, STEPS};
-use crate::catalogue::Reach;
 use crate::context::{AgentKind, CallContext};
 use crate::epoch::Setup;
 use crate::event::{AgentOutcome, EndReason, Event};
@@ -18,15 +17,16 @@ use crate::hooks::Hooks;
 use crate::model::Model;
 use crate::plugin::Registry;
 use crate::price::Price;
-use crate::prompt::Segment;
 use crate::prompt::effective::Wishes;
+use crate::prompt::{Segment, reminder};
 use crate::roster::{Found, Roster};
 use crate::runtime::Desk;
 use crate::session::{Parts, Post, Session, Summarizer};
 use crate::skills::Owner;
-use crate::store::{NewAgent, NewSession, Store};
+use crate::store::{NewAgent, NewSession, Store, StoreError};
 use crate::tokens::Tokenizer;
 use crate::tool_call::{Consent, Narrowed};
+use crate::transcript::Message;
 use crate::turn::{self, Run};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use report::Seen;
@@ -240,6 +240,9 @@ impl<'a> Office<'a> {
         let mut session = Session::open(parts, id).map_err(failed)?;
         session.join(&self.hooks, self.consent.clone());
         session.calls.only.clone_from(&self.only);
+        if let Some(definition) = definition {
+            knows(&mut session, &definition.skills, &mut notes).map_err(failed)?;
+        }
         let steps = assignment.max_steps.or(definition.and_then(|definition| definition.max_steps));
         let max_steps = steps.unwrap_or(STEPS).clamp(1, MOST_STEPS);
         Ok((session, max_steps, notes))
@@ -260,52 +263,17 @@ impl<'a> Office<'a> {
             || Refusal::NotFound(format!("there is no agent {name}; {there}leave agent out for the default one"));
         found.ok_or_else(unknown).map(Some)
     }
+}
 
-    /// The tools of a new agent: of those of its caller the ones that the definition names, and of these the ones that the
-    /// assignment names. What a file names and is not there is left out and said; what the caller names and is not there is
-    /// refused, since it counts on it.
-    fn reach(
-        &self,
-        assignment: &Assignment,
-        definition: Option<&Definition>,
-        depth: u32,
-        notes: &mut Vec<String>,
-    ) -> Result<Reach, Refusal> {
-        let own = &self.setup.reach;
-        let mut reach = Reach { no_agents: own.no_agents || depth == 0, ..own.clone() };
-        let snapshot = self.registry.snapshot();
-        let there = |reach: &Reach, name: &str| {
-            snapshot.tool(name).is_some_and(|(plugin, _)| reach.has(name, plugin.starts_agents()))
-        };
-        if let Some(definition) = definition {
-            if let Some(tools) = &definition.tools {
-                let (only, left_out) = agent::tools(tools, |name| there(&reach, name));
-                notes.extend(left_out);
-                reach.only = Some(only);
-            }
-            if !definition.without.is_empty() {
-                let (without, _) = agent::tools(&definition.without, |name| snapshot.tool(name).is_some());
-                let all = snapshot.tools().map(|(_, tool)| tool.name.clone());
-                let only = reach.only.unwrap_or_else(|| all.collect());
-                reach.only = Some(only.into_iter().filter(|name| !without.contains(name)).collect());
-            }
+/// Puts the skills that an agent's definition names in front of its task.
+fn knows(session: &mut Session, skills: &[String], notes: &mut Vec<String>) -> Result<(), StoreError> {
+    for name in skills {
+        match session.skills.called(name, "", session.texts()) {
+            Ok(text) => drop(session.append(Message::host(reminder(&text)), None)?),
+            Err(refusal) => notes.push(format!("skills: {name} is left out: {refusal}")),
         }
-        let Some(named) = &assignment.tools else { return Ok(reach) };
-        if assignment.kind == AgentKind::SkillFork {
-            let (only, left_out) = agent::tools(named, |name| there(&reach, name));
-            notes.extend(left_out);
-            reach.only = Some(only);
-            return Ok(reach);
-        }
-        if let Some(name) = named.iter().find(|name| !there(&reach, name)) {
-            return Err(Refusal::Invalid(format!(
-                "{name} is no tool that the agent could have; name tools that you have yourself, or leave tools out for all of \
-                 them"
-            )));
-        }
-        reach.only = Some(named.iter().cloned().collect());
-        Ok(reach)
     }
+    Ok(())
 }
 
 /// A turn of an agent; boxed, since it may run agents itself.

@@ -640,3 +640,33 @@ async fn an_agent_over_its_window_makes_room_and_goes_on() {
     assert!(host.store.compactions(&session.id).unwrap().is_empty(), "and its parent's was not");
     assert_eq!(done.outcome.reason, EndReason::Done, "{:?} {:?}", done.outcome, child);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_takes_tools_away_whole_and_puts_skills_in_front_of_the_task() {
+    let place = place("permissions: { allow: [run_bash] }\n");
+    place.file(
+        ".astrarium/agents/careful.md",
+        "---\nname: careful\ndescription: Looks\ndisallowedTools: [\"Bash(rm:*)\", Writ]\nskills: [fits, nosuch]\n---\nYou look.\n",
+    );
+    place.file(".astrarium/skills/fits/SKILL.md", "---\nname: fits\ndescription: FITS\n---\nMind the BSCALE key.\n");
+    let host = place.host().await;
+    let (session, done) = turn(
+        &host,
+        &[
+            &ask("look", ", agent: careful"),
+            "calls: [{ tool: run_bash, input: { command: 'touch made' } }]",
+            "say: looked",
+            "say: done",
+        ],
+    )
+    .await;
+    assert!(!place.workspace().join("made").exists(), "less than was meant is left, never more");
+    let report = &done.outputs("subagent")[0];
+    assert!(report.contains("disallowed-tools: Writ is left out"), "{report}");
+    assert!(report.contains("skills: nosuch is left out"), "{report}");
+    let child = only_child(&host, &session);
+    let messages = host.store.messages(&child.session).unwrap();
+    let at = |words: &str| messages.iter().position(|message| message.text().contains(words));
+    let (skill, task) = (at("Mind the BSCALE key.").unwrap(), at("look").unwrap());
+    assert!(skill < task || messages[task].text() == messages[skill].text(), "{skill} {task}");
+}

@@ -169,13 +169,13 @@ fn a_command_is_confined_to_its_tools_and_answered_by_its_model_for_one_turn() {
     let other = place.workspace().join("other.yaml");
     let by_address = "calls: [{ tool: call_tool, input: { name: glob_files, input: { pattern: '*.txt' } } }]";
     fs::write(&other, format!("name: other\nsteps:\n- {call}\n- {by_address}\n- say: other answers\n")).unwrap();
-    let look = format!("---\nallowed-tools: Read, read_file\nmodel: scripted:{}\n---\nLook.", other.display());
+    let look = format!("---\nallowed-tools: Reed, read_file\nmodel: scripted:{}\n---\nLook.", other.display());
     fs::create_dir_all(place.home().join("commands")).unwrap();
     fs::write(place.home().join("commands/look.md"), &look).unwrap();
     let model = place.script(&format!("name: c\nsteps:\n- say: no\n- say: no\n- {call}\n- say: own answers\n"));
     let ran = chat(&place, &model, "/look\nlook\n");
     assert_eq!(ran.status, 0, "{ran:?}");
-    assert!(ran.stderr.contains("allowed-tools of /look names no tool of ours: Read"), "{ran:?}");
+    assert!(ran.stderr.contains("allowed-tools of /look: Reed is left out: there is no such tool here"), "{ran:?}");
     assert!(ran.stderr.contains("other.yaml answers /look"), "{ran:?}");
     assert!(ran.stderr.contains("glob_files is not among the allowed-tools of /look: read_file"), "{ran:?}");
     assert!(ran.stdout.contains("other answers") && ran.stdout.contains("own answers"), "{ran:?}");
@@ -248,10 +248,16 @@ fn a_limit_that_names_no_tool_allows_none() {
     let place = Place::new();
     place.config("language: en\n").file("a.txt", "x\n");
     let call = "- calls: [{ tool: glob_files, input: { pattern: '*.txt' } }]\n- say: done\n";
-    for limit in ["[]", "nosuch", "[Bash(git:*)]"] {
+    for limit in ["[]", "nosuch", "[Bash(git:*)]", "[glob_files(*.txt)]"] {
         put(&place, "look.md", &format!("---\nallowed-tools: {limit}\n---\nLook."));
         let model = place.script(&format!("name: c\nsteps:\n{call}"));
         let ran = place.run(&["run", "/look", "--model", &model]);
         assert!(ran.stderr.contains("glob_files is not among the allowed-tools of /look"), "{limit}: {ran:?}");
+        assert_eq!(ran.stderr.contains("is left out"), limit != "[]", "{limit}: {ran:?}");
     }
+    // The names that other hosts give to their tools are those of ours.
+    put(&place, "look.md", "---\nallowed-tools: Glob\n---\nLook.");
+    let model = place.script(&format!("name: c\nsteps:\n{call}"));
+    let ran = place.run(&["run", "/look", "--model", &model]);
+    assert!(!ran.stderr.contains("not among the allowed-tools"), "{ran:?}");
 }

@@ -85,6 +85,21 @@ fn nearer_skills_take_the_place_of_farther_ones_and_say_so() {
 fn what_the_host_would_do_with_a_skill_is_said() {
     let place = Place::bare();
     place.file(".astrarium/skills/help/SKILL.md", "---\nname: help\ndescription: Helps\nagent: nobody\n---\nbody\n");
+    // What a link leads out to is no skill of the workspace, by itself and in a folder.
+    let outside = place.home().join("elsewhere/out");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("SKILL.md"), "---\nname: out\ndescription: x\n---\nOut.\n").unwrap();
+    std::os::unix::fs::symlink(&outside, place.workspace().join(".astrarium/skills/out")).unwrap();
+    for path in [".astrarium/skills/out", ".astrarium/skills"] {
+        let ran = place.run(&["skill", "check", path]);
+        assert!(ran.stderr.contains("out of the workspace"), "{path}: {ran:?}");
+    }
+    place.file(
+        ".astrarium/skills/odd/SKILL.md",
+        "---\nname: odd\ndescription: x\nallowed-tools: Bash(git:*)\n---\nOdd.\n",
+    );
+    let odd = place.run(&["skill", "check", ".astrarium/skills/odd"]);
+    assert!(odd.stdout.contains("allowed-tools: Bash(git:*) is left out"), "{odd:?}");
     let ran = place.run(&["skill", "check", ".astrarium/skills/help"]);
     for line in
         ["is not loaded as /help, which is a command of the program", "names the agent nobody, which is not here"]

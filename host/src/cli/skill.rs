@@ -3,6 +3,7 @@
 use super::builtins::BuiltIn;
 use super::show::{note_line, notice, print_line};
 use super::{Exit, usage};
+use crate::agent;
 use crate::host::Options;
 use crate::plain::one_line;
 use crate::prompt::Language;
@@ -177,6 +178,11 @@ impl Around {
         Self { skills: registry.snapshot(), roots: registry.roots(), agents }
     }
 
+    /// The folder that a root confines its skills to, where `path` lies in such a root.
+    fn within(&self, path: &Path) -> Option<PathBuf> {
+        self.roots.iter().find(|root| path.starts_with(&root.path)).and_then(|root| root.within.clone())
+    }
+
     /// What the host would do with the skill in `file`, a line each.
     fn explain(&self, file: &Path, skill: &Skill) -> Vec<String> {
         let mut lines = listing::explain(skill);
@@ -187,6 +193,9 @@ impl Around {
         if skill.user_invocable && BuiltIn::named(&key).is_some() {
             lines.push(format!("is not loaded as /{key}, which is a command of the program"));
         }
+        // Which tools there are, only a host with its plugins knows.
+        lines
+            .extend(agent::tools(&skill.allowed_tools, |_| true).1.iter().map(|line| format!("allowed-tools: {line}")));
         let agent = skill.agent.as_deref().filter(|name| self.agents.get(name).is_none());
         lines.extend(agent.map(|name| format!("names the agent {name}, which is not here: the default one works")));
         lines
@@ -197,7 +206,7 @@ fn check(options: &Options, paths: &[PathBuf], strict: bool, json: bool) -> Resu
     let around = Around::new(options);
     let mut files = Vec::new();
     for path in paths {
-        files.extend(files_at(path)?);
+        files.extend(files_at(path, &around)?);
     }
     let checked: Vec<Checked> = files.into_iter().map(|file| Checked::of(file, strict, &around)).collect();
     if json {
@@ -210,16 +219,21 @@ fn check(options: &Options, paths: &[PathBuf], strict: bool, json: bool) -> Resu
 }
 
 /// The skill files that a path names.
-fn files_at(path: &Path) -> Result<Vec<PathBuf>> {
+fn files_at(path: &Path, around: &Around) -> Result<Vec<PathBuf>> {
     // The name of `.` is that of the real folder.
     let real = path.canonicalize().map_err(|error| usage(format!("{} cannot be opened: {error}", path.display())))?;
+    // What a link of the workspace leads out to is there, and no skill.
+    let within = std::path::absolute(path).ok().and_then(|path| around.within(&path));
+    if within.as_ref().is_some_and(|within| !real.starts_with(within)) {
+        note_line(&notice(&format!("{} leads out of the workspace, so the host passes it over", path.display())));
+    }
     if !real.is_dir() {
         return Ok(vec![real]);
     }
     if let Some(file) = folder::file_of(&real) {
         return Ok(vec![file]);
     }
-    let (files, passed_over) = folder::find(&real, None);
+    let (files, passed_over) = folder::find(&real, within.as_deref());
     passed_over.iter().for_each(|line| note_line(&notice(line)));
     if files.is_empty() {
         return Err(usage(format!("there is no {} in {}; name a folder of skills", folder::FILE, path.display())));

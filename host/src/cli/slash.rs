@@ -4,6 +4,7 @@
 
 use super::builtins::{self, BuiltIn};
 use super::show::{note_line, notice};
+use crate::agent;
 use crate::attach::{self, Attachment, Room};
 use crate::attachments;
 use crate::command::{self, Command, fill, nearest, slash};
@@ -181,13 +182,11 @@ fn only(host: &Host, command: &Command) -> Option<Narrowed> {
         return None;
     }
     let snapshot = host.registry.snapshot();
-    let bare = |name: &String| name.split('(').next().unwrap_or_default().trim().to_owned();
-    let (tools, absent): (Vec<String>, Vec<String>) =
-        command.allowed_tools.iter().map(bare).partition(|name| snapshot.tool(name).is_some());
-    if !absent.is_empty() {
+    let (tools, left_out) = agent::tools(&command.allowed_tools, |name| snapshot.tool(name).is_some());
+    if !left_out.is_empty() {
         let rest = if tools.is_empty() { "; no tool may be called" } else { "" };
-        let said = format!("allowed-tools of /{} names no tool of ours: {}{rest}", command.name, absent.join(", "));
+        let said = format!("allowed-tools of /{}: {}{rest}", command.name, left_out.join("; "));
         note_line(&notice(&said));
     }
-    Some(Narrowed { by: format!("/{}", command.name), tools: tools.into_iter().collect() })
+    Some(Narrowed { by: format!("/{}", command.name), tools })
 }

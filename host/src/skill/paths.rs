@@ -30,6 +30,11 @@ impl Paths {
     pub(super) fn new(globs: Vec<String>, warn: &mut impl FnMut(String)) -> Self {
         let (mut of_paths, mut of_names) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for text in globs.iter().take(COUNT) {
+            if text.starts_with('!') {
+                let text = crate::plain::one_line(text, 80);
+                warn(format!("paths: {text:?} excludes nothing here and was left out; name what fits instead"));
+                continue;
+            }
             let bare = text.trim_start_matches("./").trim_start_matches('/');
             let whole = if bare.ends_with('/') { format!("{bare}**") } else { bare.to_owned() };
             let glob = GlobBuilder::new(&whole).literal_separator(true).build();
@@ -113,8 +118,9 @@ mod tests {
     #[test]
     fn a_skill_whose_globs_are_wrong_stays_hidden() {
         let mut warnings = Vec::new();
-        let paths = Paths::new(vec!["a[".into(), "x".repeat(600)], &mut |warning| warnings.push(warning));
-        assert!(!paths.is_empty() && !paths.matches("a["));
-        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        let globs = vec!["a[".into(), "x".repeat(600), "!*.tex".into()];
+        let paths = Paths::new(globs, &mut |warning| warnings.push(warning));
+        assert!(!paths.is_empty() && !paths.matches("a[") && !paths.matches("!a.tex"));
+        assert!(warnings.len() == 3 && warnings[2].contains("excludes nothing here"), "{warnings:?}");
     }
 }

@@ -164,8 +164,9 @@ pub fn digest(arguments: &Value) -> String {
     hex(&hash.0.finalize())
 }
 
-/// Different decisions that one guest call leaves by name; a guest that is refused ever anew must not fill the audit.
-const DECISIONS: usize = 64;
+/// Different decisions of each kind, refusals and others, that one guest call leaves by name: a guest that is refused ever
+/// anew must not fill the audit, nor hide one kind behind the other. All are counted.
+const DECISIONS: usize = 256;
 
 /// What one guest call left behind, whatever came of it: what it was allowed and refused, and its peak of memory. Made
 /// for the call, written to on the guest's thread, read when the call has ended.
@@ -178,7 +179,8 @@ pub struct Trail {
 #[derive(Debug, Default)]
 struct Decisions {
     kept: BTreeMap<Decision, (String, String, u64)>,
-    left_out: u64,
+    /// Capabilities, and whether they were allowed, of those that are not named.
+    counted: BTreeMap<(&'static str, bool), u64>,
 }
 
 /// Capability, whether it was allowed, the rule, and the target where each is named. Kept with the reason, the first target
@@ -204,8 +206,10 @@ impl Trail {
 
     fn note(&self, key: Decision, reason: String, target: &str) {
         let mut decisions = self.decisions();
-        if decisions.kept.len() >= DECISIONS && !decisions.kept.contains_key(&key) {
-            decisions.left_out += 1;
+        let (capability, allowed, ..) = key;
+        let alike = || decisions.kept.keys().filter(|(_, other, ..)| *other == allowed).count();
+        if !decisions.kept.contains_key(&key) && alike() >= DECISIONS {
+            *decisions.counted.entry((capability, allowed)).or_default() += 1;
             return;
         }
         decisions.kept.entry(key).or_insert_with(|| (reason, target.to_owned(), 0)).2 += 1;
@@ -223,25 +227,30 @@ impl Trail {
 
     /// Takes the decisions out, an entry each.
     pub fn entries(&self, context: &CallContext, plugin: &str, digest: &str) -> Vec<Entry> {
-        let Decisions { kept, left_out } = std::mem::take(&mut *self.decisions());
+        let Decisions { kept, counted } = std::mem::take(&mut *self.decisions());
         let entry = |what: &str| Entry::of(context, Kind::Capability, what).by(plugin, digest);
         let mut entries: Vec<Entry> = kept
             .into_iter()
             .map(|((capability, allowed, rule, _), (reason, target, count))| {
-                let outcome = if allowed { "allowed" } else { "refused" };
+                let outcome = outcome(allowed);
                 let count = if count > 1 { count } else { 0 };
                 Entry { rule, target, count, ..entry(capability).came_to(outcome, &reason) }
             })
             .collect();
-        if left_out > 0 {
-            entries.push(Entry { count: left_out, ..entry("any").came_to("left-out", "more decisions than are kept") });
-        }
+        entries.extend(counted.into_iter().map(|((capability, allowed), count)| Entry {
+            count,
+            ..entry(capability).came_to(outcome(allowed), "more than are named, of various targets")
+        }));
         entries
     }
 
     fn decisions(&self) -> MutexGuard<'_, Decisions> {
         self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn outcome(allowed: bool) -> &'static str {
+    if allowed { "allowed" } else { "refused" }
 }
 
 #[cfg(test)]
@@ -290,11 +299,17 @@ mod tests {
     fn a_guest_that_is_refused_for_ever_fills_nothing() {
         let trail = Trail::default();
         for n in 0..10_000 {
-            trail.refused("fs", "kept out", &n.to_string(), "no");
+            trail.changed("fs", "workspace rw", &n.to_string());
+        }
+        for n in 0..9_000 {
+            trail.refused("http", "no rule", &n.to_string(), "no");
         }
         let entries = trail.entries(&context(), "p", "d");
-        assert_eq!(entries.len(), DECISIONS + 1);
-        assert_eq!(entries[DECISIONS].count, 10_000 - DECISIONS as u64);
+        assert_eq!(entries.len(), 2 * DECISIONS + 2, "neither kind hides the other");
+        let counted: Vec<_> =
+            entries[2 * DECISIONS..].iter().map(|e| (e.what.as_str(), &*e.outcome, e.count)).collect();
+        let left = |all: u64| all - DECISIONS as u64;
+        assert_eq!(counted, [("fs", "allowed", left(10_000)), ("http", "refused", left(9_000))]);
     }
 
     #[test]

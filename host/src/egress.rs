@@ -63,9 +63,15 @@ pub fn judge<'a>(
     }
     let origin = target.origin();
     let methods = if matches!(method, "GET" | "HEAD") { String::new() } else { format!(", methods: [{method}]") };
+    let own = match &target.host {
+        url::Host::Domain(name) => name == "localhost",
+        url::Host::Ipv4(address) => address::kind((*address).into()).is_some(),
+        url::Host::Ipv6(address) => address::kind((*address).into()).is_some(),
+    };
+    let private = if own { ", private: true" } else { "" };
     let cure = format!(
         "do not retry; an operator grants it under grants: in astrarium.yaml with \
-         `- {{ plugin: {plugin}, http: [{{ origin: \"{origin}\"{methods} }}] }}`, if the plugin asks for it"
+         `- {{ plugin: {plugin}, http: [{{ origin: \"{origin}\"{methods}{private} }}] }}`, if the plugin asks for it"
     );
     Err(Refusal::Denied(match reaching.first() {
         Some(rule) => {
@@ -116,6 +122,10 @@ mod tests {
              grants: in astrarium.yaml with `- { plugin: web, http: [{ origin: \"https://a.org\", methods: [POST] }] }`, \
              if the plugin asks for it"
         );
+        for own in ["http://127.0.0.1:9", "http://[::1]", "http://localhost:9"] {
+            let refusal = allowed(&rules, "GET", own).unwrap_err();
+            assert!(refusal.contains(&format!("origin: \"{own}\", private: true }}")), "{refusal}");
+        }
         let refusal = allowed(&rules, "GET", "http://a.org:8080/secret?key=1").unwrap_err();
         assert!(refusal.starts_with("http: no rule of web reaches http://a.org:8080; do not retry"), "{refusal}");
         assert!(!refusal.contains("key"), "what follows the origin may hold a key: {refusal}");

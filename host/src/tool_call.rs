@@ -146,7 +146,7 @@ impl Calls {
         if let Some(Narrowed { by, tools }) = self.only.as_ref().filter(|only| !only.tools.contains(asked.tool)) {
             let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
             let tools = if tools.is_empty() { "they allow none".to_owned() } else { tools.join(", ") };
-            let reason = format!("{} is not among the allowed-tools of {by}: {tools}", asked.tool);
+            let reason = format!("{} is not among the allowed-tools of {by}: {tools}; do not retry", asked.tool);
             return Err(refused(&reason, Some(plugin)));
         }
         if !self.services.desk.reach.has(&tool.name, plugin.starts_agents()) {

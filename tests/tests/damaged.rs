@@ -70,6 +70,18 @@ fn a_damaged_file_is_named_and_left_as_it_is() {
 }
 
 #[test]
+fn a_table_that_is_gone_is_told_with_a_cure() {
+    let (place, _, model) = used();
+    rusqlite::Connection::open(database(&place))
+        .unwrap()
+        .execute_batch("pragma foreign_keys = off; drop table audit; drop table sessions")
+        .unwrap();
+    for command in [&["session", "list"][..], &["audit", "verify"], &["run", "more", "--model", &model]] {
+        one_line(&place.run(command), &["no such table", "put a copy from before in its place"]);
+    }
+}
+
+#[test]
 fn an_emptied_file_is_not_taken_for_a_new_one() {
     let (place, _, model) = used();
     fs::write(database(&place), "").unwrap();

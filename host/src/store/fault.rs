@@ -4,6 +4,12 @@ use rusqlite::{Error, ErrorCode};
 
 /// The failure in a line: what SQLite says, and what to do.
 pub(super) fn told(error: &Error) -> String {
+    if error.to_string().contains("no such table") {
+        return format!(
+            "{error}; somebody changed the file: copy it away, put a copy from before in its place, or begin anew in another \
+             home with --home"
+        );
+    }
     match error.sqlite_error_code().and_then(cure) {
         Some(cure) => format!("{error}; {cure}"),
         None => error.to_string(),

@@ -57,6 +57,7 @@ pub struct Runtime {
 impl Runtime {
     /// Starts the engine. `cache` is a folder that only this user can write to; it is made when absent.
     pub fn new(limits: Limits, cache: &Path) -> Result<Self, LoadError> {
+        engine::raise_open_files();
         let engine = engine::start(&limits).map_err(|error| LoadError::Engine(error.to_string()))?;
         let mut linker = Linker::new(&engine);
         guest::link(&mut linker).map_err(|error| LoadError::Engine(error.to_string()))?;

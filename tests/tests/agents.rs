@@ -665,6 +665,12 @@ async fn a_definition_takes_tools_away_whole_and_puts_skills_in_front_of_the_tas
     assert!(report.contains("disallowed-tools: Writ is left out"), "{report}");
     assert!(report.contains("skills: nosuch is left out"), "{report}");
     let child = only_child(&host, &session);
+    let rows = |id: &str| {
+        let filter = AuditFilter { session: Some(id.to_owned()), ..AuditFilter::default() };
+        host.store.audit_rows(&filter).unwrap().into_iter().map(|row| row.entry.session).collect::<Vec<_>>()
+    };
+    assert!(rows(&session).contains(&child.session) && rows(&session).contains(&session), "whose work it was for");
+    assert!(!rows(&child.session).contains(&session));
     let messages = host.store.messages(&child.session).unwrap();
     let at = |words: &str| messages.iter().position(|message| message.text().contains(words));
     let (skill, task) = (at("Mind the BSCALE key.").unwrap(), at("look").unwrap());

@@ -92,6 +92,18 @@ async fn a_granted_request_goes_out_as_it_was_judged_and_comes_back_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_answers_of_one_call_are_bounded_together() {
+    let place = Place::bare();
+    let web = Web::start(|_| answer("200 OK", &[], "x".repeat(1_000))).await;
+    let names = Planned::default().name("web.test", &["127.0.0.1"]);
+    let host = host(&place, ANY, "limits: { http_response_bytes: 1000 }", &names).await;
+    let url = web.named("web.test");
+    assert_eq!(sent(&host, json!({ "url": url, "times": 16 })).await["length"], 1_000);
+    refused(&host, json!({ "url": url, "times": 17 }), "larger than 16000 bytes together").await;
+    assert_eq!(sent(&host, json!({ "url": url })).await["length"], 1_000, "another call has its own");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_leaves_without_a_rule_and_the_refusal_has_the_line() {
     let place = Place::bare();
     let web = Web::start(|_| answer("200 OK", &[], "reached")).await;

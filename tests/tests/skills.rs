@@ -169,6 +169,16 @@ fn resources_of_a_skill_are_read_by_the_file_tools_and_written_by_none() {
     for path in ["../../secret.txt", "../../astrarium.db"] {
         assert_ne!(call("read_file", json!({ "path": folder.join(path) })).status, 0, "{path}");
     }
+    // One that is kept elsewhere, as a checkout of somebody's skills, has its files there.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("SKILL.md"), GOOD.replace("fits", "linked")).unwrap();
+    fs::write(elsewhere.path().join("keys.md"), "LINKED\n").unwrap();
+    let linked = folder.parent().unwrap().join("linked");
+    std::os::unix::fs::symlink(elsewhere.path(), &linked).unwrap();
+    let read = call("read_file", json!({ "path": linked.join("keys.md") }));
+    assert!(read.status == 0 && read.stdout.contains("LINKED"), "{read:?}");
+    let write = call("file_write", json!({ "path": linked.join("keys.md"), "content": "x" }));
+    assert!(write.status != 0 && fs::read_to_string(linked.join("keys.md")).unwrap() == "LINKED\n", "{write:?}");
     let write = call("file_write", json!({ "path": folder.join("SKILL.md"), "content": "x" }));
     assert!(write.status != 0 && fs::read_to_string(folder.join("SKILL.md")).unwrap() == GOOD, "{write:?}");
 }

@@ -22,8 +22,10 @@ use crate::runtime::contract::astrarium::host::http;
 use crate::runtime::contract::astrarium::host::types::Error;
 use crate::runtime::{GuestEnv, GuestState, Services};
 use bytes::Bytes;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// What all guests' requests share: how names are resolved, TLS, and secrets that a program told. Made once by the host.
 pub struct Web {
@@ -51,7 +53,23 @@ pub(crate) struct Caller {
     trail: Arc<Trail>,
     /// Secrets that went out on behalf of this call.
     scrub: Arc<Mutex<Scrub>>,
+    /// What all requests of this call take together.
+    together: Arc<Together>,
 }
+
+/// What all requests of one call take together: each answer waits in the host until its guest reads it.
+struct Together {
+    /// Requests that may be under way at once; further ones wait.
+    under_way: Semaphore,
+    /// Bytes of answers so far.
+    bytes: AtomicU64,
+}
+
+/// Requests of one call at once: a browser has six to a host.
+const AT_ONCE: usize = 16;
+
+/// Answers of the largest size that one call may have.
+const ANSWERS: u64 = 16;
 
 /// Limits of one exchange.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +162,8 @@ impl Caller {
             env: env.clone(),
         });
         let (env, web, trail) = (env.clone(), services.web.clone(), trail.clone());
-        Self { env, web, sizes, recorder, trail, scrub: Arc::default() }
+        let together = Arc::new(Together { under_way: Semaphore::new(AT_ONCE), bytes: AtomicU64::new(0) });
+        Self { env, web, sizes, recorder, trail, scrub: Arc::default(), together }
     }
 
     fn scrub(&self) -> MutexGuard<'_, Scrub> {

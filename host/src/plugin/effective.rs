@@ -55,9 +55,7 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
             Root::Library => vec![named(&settings.library, "/library")],
             Root::Folder(path) => vec![by_path(path, writable)],
             // What instructs a model is no guest's to write, whatever is granted. A root that is absent cannot be opened.
-            Root::Skills => {
-                settings.skills.iter().filter(|root| root.is_dir()).map(|root| by_path(root, false)).collect()
-            }
+            Root::Skills => skill_folders(settings).iter().map(|folder| by_path(folder, false)).collect(),
         }
     });
     let preopens: Vec<Preopen> = preopens.collect();
@@ -73,7 +71,7 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
     let native = Native {
         workspace: real(&settings.workspace),
         library: real(&settings.library),
-        skills: settings.skills.iter().filter(|root| root.is_dir()).map(real).collect(),
+        skills: skill_folders(settings).iter().map(real).collect(),
         folders: of_programs.collect(),
         kept_out: settings.kept_out.clone(),
         without_landlock: settings.without_landlock,
@@ -90,6 +88,19 @@ pub(super) fn environment(settings: &Settings, manifest: &Manifest, digest: &str
         effective,
     };
     (env, missing)
+}
+
+/// The skill folders that are there, and what the user's links in them lead to: a skill that is kept elsewhere has its files
+/// there.
+fn skill_folders(settings: &Settings) -> Vec<PathBuf> {
+    let roots = settings.skills.iter().filter(|root| root.is_dir());
+    let links = |root: &PathBuf| {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+        let links =
+            entries.map(|entry| entry.path()).filter(|path| path.is_symlink() && path.join("SKILL.md").is_file());
+        links.collect::<Vec<_>>()
+    };
+    roots.flat_map(|root| [vec![root.clone()], links(root)].concat()).collect()
 }
 
 /// The real path of a folder that was asked for, when a grant covers that too and it lies in no kept-out place. A link

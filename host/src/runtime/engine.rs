@@ -7,6 +7,25 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, Po
 /// How often guests are interrupted to see whether their time is over or the turn was cancelled.
 const TICK: Duration = Duration::from_millis(10);
 
+/// Raises the number of files that this process may have open as far as the system lets it: guests may hold thousands
+/// together, and by default it is 1,024. Native programs get their own bound.
+#[cfg(target_os = "linux")]
+pub(super) fn raise_open_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let wanted = hard.min(OPEN_FILES).max(soft);
+        // What the system refuses stays as it was; a guest that meets the bound is told by the system's own error.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted, hard);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn raise_open_files() {}
+
+/// Open files that are asked for: 32 calls at once with the handles that each may have.
+#[cfg(target_os = "linux")]
+const OPEN_FILES: u64 = 65_536;
+
 /// Starts an engine with pooled instances, or with on-demand ones where the address space is too short for a pool.
 pub(super) fn start(limits: &Limits) -> wasmtime::Result<Engine> {
     let mut config = base();

@@ -67,7 +67,7 @@ pub struct AuditFilter {
     pub after: u64,
     /// Of this plugin.
     pub plugin: Option<String>,
-    /// Of the session whose id begins so.
+    /// Of the session whose id begins so, and of the agents that worked for it.
     pub session: Option<String>,
     /// The last so many of them; all when none.
     pub last: Option<u32>,
@@ -143,10 +143,15 @@ impl Store {
         let last = filter.last.map_or(-1, i64::from);
         self.read(|db| {
             let mut statement = db.prepare(
-                "select seq, entry, hash from (
+                "with recursive below (id) as (
+                     select session from agents where substr(parent, 1, length(?3)) = ?3
+                     union select agents.session from agents join below on agents.parent = below.id
+                 )
+                 select seq, entry, hash from (
                      select seq, entry, hash from audit
                      where seq > ?1 and (?2 is null or entry ->> 'plugin' = ?2)
-                       and (?3 is null or substr(entry ->> 'session', 1, length(?3)) = ?3)
+                       and (?3 is null or substr(entry ->> 'session', 1, length(?3)) = ?3
+                            or entry ->> 'session' in below)
                      order by seq desc limit ?4
                  ) order by seq",
             )?;

@@ -1,13 +1,14 @@
 //! From a guest's request to an answer: hop by hop, each judged anew.
 
 use super::connect::{self, Begun, deepest};
-use super::{Answer, Caller, Failure, Request, Times};
+use super::{ANSWERS, Answer, Caller, Failure, Request, Times};
 use crate::egress::{self, Hop, Refusal, Target};
 use crate::grant::HttpRule;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt as _, Full};
 use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Who is asking, where the guest does not say: servers turn nameless clients away.
@@ -20,9 +21,26 @@ impl Caller {
     /// Sends a request and answers with the whole response, or with the reason why there is none.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, Failure> {
         let shown = shown(&request);
-        let outcome = self.judge_and_send(request).await;
+        // It is never closed.
+        let _turn = self.together.under_way.acquire().await;
+        let outcome = self.judge_and_send(request).await.and_then(|answer| self.counted(answer));
         self.note(&outcome, &shown);
         outcome
+    }
+
+    /// The answer, where it and those before it are not too much together.
+    fn counted(&self, answer: Answer) -> Result<Answer, Failure> {
+        let size = answer.body.len() as u64;
+        let most = self.sizes.response.saturating_mul(ANSWERS);
+        let before = self.together.bytes.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) > most {
+            let words = format!(
+                "http: the answers of one call are larger than {most} bytes together (limits: {ANSWERS} times \
+                 http_response_bytes); ask for the rest in another call"
+            );
+            return Err(Refusal::TooLarge(words).into());
+        }
+        Ok(answer)
     }
 
     async fn judge_and_send(&self, request: Request) -> Result<Answer, Failure> {

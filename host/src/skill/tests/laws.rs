@@ -95,7 +95,9 @@ fn files() -> impl Strategy<Value = Vec<u8>> {
         "body\n",
     ];
     let word = proptest::sample::select(words.map(str::as_bytes).to_vec()).prop_map(<[u8]>::to_vec);
-    let piece = prop_oneof![12 => word, 1 => proptest::collection::vec(any::<u8>(), 0..6), 1 => "[a-z ]{1,80}".prop_map(String::into_bytes)];
+    // What is nested deep, refers to itself again and again, or is longer than a frontmatter may be.
+    let again = (word.clone(), 1..2_000usize).prop_map(|(word, times)| word.repeat(times));
+    let piece = prop_oneof![24 => word, 1 => again, 2 => proptest::collection::vec(any::<u8>(), 0..6), 2 => "[a-z ]{1,80}".prop_map(String::into_bytes)];
     let text = proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat());
     (any::<bool>(), text).prop_map(|(opened, text)| if opened { [b"---\n", text.as_slice()].concat() } else { text })
 }

@@ -20,6 +20,9 @@ struct Send {
     body: Option<String>,
     /// Its time-out.
     timeout_ms: Option<u32>,
+    /// How often, one after the other; the last answer counts.
+    #[serde(default)]
+    times: u32,
     /// `answer`, `fail` or `panic` with what came back.
     #[serde(default)]
     then: String,
@@ -33,13 +36,17 @@ impl Tool for Send {
     const NAME: &'static str = "send";
 
     fn call(self, _: &Context) -> Result<Output, Error> {
-        let answer = send(&Request {
+        let request = Request {
             method: self.method,
             url: self.url,
             headers: self.headers,
             body: self.body.map(String::into_bytes),
             timeout_ms: self.timeout_ms,
-        })?;
+        };
+        for _ in 1..self.times {
+            send(&request)?;
+        }
+        let answer = send(&request)?;
         let shown = json!({
             "status": answer.status,
             "url": answer.url,
